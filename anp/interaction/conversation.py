@@ -13,7 +13,7 @@ events they bring it back after a restart.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Self
@@ -371,17 +371,25 @@ class Conversation(Receiver):
         return step
 
     def recover(
-        self, *, may_repeat: Callable[[Task], bool], wall_now: datetime
+        self,
+        *,
+        may_repeat: Callable[[Task], bool],
+        elsewhere: Collection[str] = (),
+        wall_now: datetime,
     ) -> Step:
         """Decide after a restart about the tasks that are ours to do.
 
         Accepted ones were never started, so `Step.start` has them. One that was at work
         is failed, since its work may have been done, unless `may_repeat` says that a
         second start does no more than the first.
+
+        Args:
+            may_repeat: See above.
+            elsewhere: Ids of tasks on which another daemon of ours works.
         """
         step = Step()
         for task in self.unfinished:
-            if task.executor != self.own:
+            if task.executor != self.own or task.id in elsewhere:
                 continue
             if task.state == TaskState.REQUESTED:
                 step.offered.append(task)

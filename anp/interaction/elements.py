@@ -346,12 +346,24 @@ class SessionHead:
     "The requester's wishes for news that stand."
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """The content of an event that is damaged where it is stored."""
+
+
 EventContent = (
-    Session | Task | TaskChange | TaskProgress | CancelRequest | Message | Registration
+    Unreadable
+    | Session
+    | Task
+    | TaskChange
+    | TaskProgress
+    | CancelRequest
+    | Message
+    | Registration
 )
 """The content of an event: a session as it was opened, changed or closed; a task as it
 was created; a change or progress of a task; a request to cancel it; a message; a wish
-for news."""
+for news; or nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

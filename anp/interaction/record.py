@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
+from anp.errors import LocalError
 from anp.interaction.chunks import ChunkAssembler, ChunkLimits
 from anp.interaction.elements import (
     CancelRequest,
@@ -25,6 +26,7 @@ from anp.interaction.elements import (
     Task,
     TaskChange,
     TaskProgress,
+    Unreadable,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import (
@@ -331,7 +333,7 @@ class SessionRecord:
                 self.registered[wish.task] = wish
             case Registration(task=name):
                 self.registered.pop(name, None)
-            case TaskProgress() | Message():
+            case TaskProgress() | Message() | Unreadable():
                 pass
 
     def _wish(
@@ -406,7 +408,7 @@ class SessionRecord:
         match content:
             case Session() | Registration():
                 return self.peers() if self.is_requester else []
-            case Task(state=TaskState.HELD):
+            case Task(state=TaskState.HELD) | Unreadable():
                 return []
             case Task(executor=executor):
                 return [executor] if executor != self.own else []
@@ -463,6 +465,8 @@ class SessionRecord:
                 return TaskUpdate(session=self.session.id, content=change, at=at)
             case TaskProgress() as progress:
                 return TaskUpdate(session=self.session.id, content=progress)
+            case Unreadable():
+                raise LocalError("nothing can be told of a damaged event")
 
 
 def check_session(session: Session, max_participants: int) -> None:

@@ -20,4 +20,6 @@
 * `watchers`: Everybody who follows the events of sessions.
 * `outbox`: Brings news to requesters that registered an address, when no line to them
   is there.
+* `leases`: The tasks at work in a fleet: each belongs to one daemon, as long as that
+  one lives.
 """

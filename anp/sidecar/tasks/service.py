@@ -38,6 +38,7 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
+from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
@@ -87,12 +88,14 @@ class TaskService:
         self._config = config
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
+        self.leases = Leases(logs, self._recover)
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,
             capabilities=capabilities,
             policy=policy,
             room=self._room,
+            leases=self.leases,
         )
         self._exchange = SessionPeers(
             identities=identities,
@@ -112,6 +115,7 @@ class TaskService:
 
         self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     # The agent's commands.
 
@@ -253,21 +257,33 @@ class TaskService:
         await self.sessions.room.measure()
         async for log in self.sessions.busy():
             try:
-                await self.sessions.apply(
-                    log,
-                    lambda c: c.recover(
-                        may_repeat=self._may_repeat, wall_now=utc_now()
-                    ),
-                )
+                await self._recover(log)
                 await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
         self._sweeping = asyncio.create_task(self._sweep())
+        self._renewing = asyncio.create_task(self.leases.run())
+
+    async def _recover(self, log: str) -> None:
+        """Decide about tasks of a session that nobody does any more."""
+        held = await self.leases.elsewhere()
+        conversation = await self.sessions.conversation(log)
+        elsewhere = self.desk.at_work(log)
+        for task in conversation.unfinished if held else ():
+            if await self.sessions.item_of(log, task.id) in held:
+                elsewhere.add(task.id)
+        await self.sessions.apply(
+            log,
+            lambda c: c.recover(
+                may_repeat=self._may_repeat, elsewhere=elsewhere, wall_now=utc_now()
+            ),
+        )
 
     async def close(self) -> None:
         """End the work on tasks; what was at work is settled at the next start."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for beside in (self._sweeping, self._renewing):
+            if beside is not None:
+                beside.cancel()
         await self._exchange.close()
         await self.desk.close()
         await asyncio.gather(*self._doing, return_exceptions=True)

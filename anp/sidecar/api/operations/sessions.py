@@ -163,7 +163,8 @@ class SessionOperations:
             if not rows:
                 return
             for row in rows:
-                yield row.content + b"\n"
+                lost = f'{{"number":{row.number},"damaged":true}}'.encode()
+                yield (lost if row.damaged else row.content) + b"\n"
             after = rows[-1].number
 
 

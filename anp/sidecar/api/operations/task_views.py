@@ -18,6 +18,7 @@ from anp.interaction.elements import (
     Task,
     TaskChange,
     TaskProgress,
+    Unreadable,
 )
 from anp.interaction.states import is_terminal
 from anp.sidecar.api.answers import LEFT_OUT
@@ -351,6 +352,8 @@ def event_of(told: Told) -> Event:
             }
         case CancelRequest():
             kind, data = "task.cancel_requested", {"task": content.task}
+        case Unreadable():
+            kind = "session.damaged"
         case Registration():
             data = {"task": content.task, "address": content.address}
             kind = "session.registered"
