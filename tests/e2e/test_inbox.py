@@ -14,15 +14,19 @@ from typing import Any
 import httpx
 from mcp.client.client import Client
 
+from anp.interaction.elements import Part
 from anp.sidecar.api.app import make_app, serve_api
 from anp.sidecar.api.guard import Door
-from anp.sidecar.attachments import AttachmentSpec
+from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.attachments.spec import DeclaredCapability
 from anp.sidecar.calls.call import CallRequest
+from anp.sidecar.home.home import Home
 from anp.sidecar.mcp.local_api import LocalApi
 from anp.sidecar.mcp.server import make_server
 from negotiation.need import Need
 from tests.e2e.talks import Talks, talks_in
+from tests.e2e.test_notification import made
+from tests.e2e.test_web_dids import free_port
 from tests.waiting import until
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -297,3 +301,29 @@ async def test_a_model_works_over_mcp_and_reads_the_peer_in_a_fence(
             assert (await use("next_task"))["task"] is None
         seen = await following
     assert seen.results == ["first", {"verdict": "good"}]
+
+
+async def test_a_task_that_nobody_took_waits_over_a_restart(tmp_path: Path) -> None:
+    caller, port = made(tmp_path / "caller", {"listen.port": 0}), free_port()
+    home = Home(tmp_path / "provider")
+    home.create()
+    save_attachment(home.attachments, INBOX)
+    settings = {"listen.port": port}
+    async with asyncio.timeout(60), caller.running():
+        first = made(home.path, settings)
+        async with first.running():
+            task = await caller.tasks.start_task(
+                f"{first.url}#{first.did}",
+                capability="desk.review",
+                parts=[Part.value({"text": "a"})],
+            )
+            await until(lambda: bool(first.attaching.inbox.items()))
+        second = made(home.path, settings)
+        async with second.running():
+            item = await second.attaching.inbox.take(None, wait=20)
+            assert item is not None
+            # Nobody was asked before, so this is no repetition.
+            assert not item.redelivered
+            await item.assignment.complete({"verdict": "good"})
+            followed = await Talks(caller, second).follow(task)
+            assert followed.states[-1] == "completed"
