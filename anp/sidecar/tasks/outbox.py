@@ -176,7 +176,10 @@ class Outbox:
         try:
             # Nothing is awaited between the last look and the end of this.
             while self._lines.find(agent) is None:
-                letters = [one async for one in self._letters(agent) if not one.dead]
+                waiting = [one async for one in self._letters(agent)]
+                letters = [one for one in waiting if not one.dead]
+                if not waiting:
+                    self._attempts.pop(agent, None)
                 if not letters:
                     return
                 try:
@@ -193,6 +196,8 @@ class Outbox:
                 await self._lines.use(
                     channel, lambda: bool(self._sessions.standing.untold(agent))
                 )
+            # The peer has come by itself.
+            self._attempts.pop(agent, None)
         except Exception:
             logger.exception("news not brought peer=%s", peer)
         finally:
