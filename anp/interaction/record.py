@@ -242,12 +242,16 @@ class SessionRecord:
 
     def news_address(self, wall_now: datetime) -> str:
         """Return where the requester wants news of the session, or nothing."""
-        for one in self.registered.values():
-            if one.expires is None or one.expires > wall_now:
-                return one.address
-        return ""
+        wishes = self.registered.values()
+        valid = (w for w in wishes if w.expires is None or w.expires > wall_now)
+        return next((one.address for one in valid), "")
 
     # For the classes above.
+
+    @property
+    def _readers(self) -> set[str]:
+        parties = (self.session.requester, *self.session.participants)
+        return {one.id for one in parties if one.reads_log}
 
     def _restore(
         self,
@@ -300,6 +304,8 @@ class SessionRecord:
         if by != self.own:
             return
         for peer in self._targets(content):
+            if peer in self._readers:
+                continue
             self._unacknowledged.setdefault(peer, {})[event.number] = None
             if isinstance(content, Session):
                 self._opened.setdefault(peer, event.number)

@@ -453,6 +453,7 @@ def make_calls(
         limits=written.limits,
         config=config.interaction,
         is_linked=links.has_link,
+        think=think,
     )
     acceptor.tasks = tasks.serve
     offer.consensus.awaits = tasks.sessions.standing.is_awaited

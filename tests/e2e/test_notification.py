@@ -20,7 +20,7 @@ from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from anp.sidecar.tasks import lines, outbox
+from anp.sidecar.tasks.delivery import lines, outbox
 from anp.sidecar.tasks.sessions import KnownTask
 from cache.records.peers import PeerState
 from tests.clauses import clause

@@ -13,4 +13,5 @@
 * `dashboard`: the pages for the owner's browser.
 * `updates`: The listener for updates of agents that take calls at a URL (kind
   `callback`).
+* `servers`: Web servers of the daemon, each on a listener of its own.
 """

@@ -10,4 +10,5 @@
 * `entries`: what the owner may write several times: `[[need]]` and `[[peer]]`.
 * `otel`: The settings of traces.
 * `updates`: The settings of the listener for updates of callback agents.
+* `a2a`: The owner's settings of the A2A face.
 """

@@ -20,6 +20,7 @@ from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
+from anp.sidecar.tasks.skills import SkillChooser
 from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
 from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
@@ -92,6 +93,7 @@ class TaskDesk:
         policy: PeerPolicy,
         room: Room,
         leases: Leases,
+        skills: SkillChooser,
     ) -> None:
         self._leases = leases
         self._config = config
@@ -101,6 +103,9 @@ class TaskDesk:
         self._room = room
         self._places: dict[tuple[str, str], _Place] = {}
         self._used: Counter[Share] = Counter()
+        self.skills = skills
+        "Finds the capability of tasks that name none."
+
         self._opened = StrangerPace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
 
     @property
@@ -155,6 +160,7 @@ class TaskDesk:
             max_wait=self._config.max_wait,
             peer=task.requester,
             peer_did=task.requester,
+            chooser=self.skills,
         )
         running = asyncio.create_task(counted(self._leased(key, worker, share)))
         self._places[key] = _Place(worker, running, share)

@@ -37,10 +37,10 @@ from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.tasks.delivery.lines import Line, Lines
+from anp.sidecar.tasks.delivery.outbox import Outbox
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
-from anp.sidecar.tasks.lines import Line, Lines
 from anp.sidecar.tasks.one_turn import OneTurn
-from anp.sidecar.tasks.outbox import Outbox
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import current_share

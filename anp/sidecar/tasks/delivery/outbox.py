@@ -22,7 +22,7 @@ from anp.channel.stranger_work import counted
 from anp.errors import CallError
 from anp.interaction.errors import InteractionError
 from anp.sidecar.peers.policy import agent_name
-from anp.sidecar.tasks.lines import Lines
+from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 
 __all__ = ["Letter", "Outbox"]
