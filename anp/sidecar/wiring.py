@@ -446,6 +446,7 @@ def make_calls(
         policy=peers.policy,
         limits=written.limits,
         config=config.interaction,
+        order=[one for one in config.interaction.order if offer.consensus.written(one)],
     )
     acceptor.tasks = tasks.serve
     enforcer.also = tasks.recheck

@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived, NeedHelloAnswer
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import canonical_did
+from anp.protocols.envelope import ENVELOPE_TASKS_URI
+from anp.protocols.envelope.session_reader import is_of_session
 from anp.protocols.gbz import GBZ_URI
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
@@ -106,8 +109,8 @@ class Acceptor:
         self._outliving: set[asyncio.Task[None]] = set()
         "Each works on the calls of a channel whose link is lost."
         self._enforcer = enforcer
-        self.tasks: Callable[[Channel], Awaitable[None]] | None = None
-        "Serves the channels that carry tasks."
+        self.tasks: Callable[[Channel, str], Awaitable[None]] | None = None
+        "Serves a channel that carries tasks over the protocol of a URI."
         consensus.wire(self._half_for)
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
@@ -349,8 +352,9 @@ class Acceptor:
         logger.info(
             "protocol selected uri=%s peer=%s", entry.protocol.uri, channel.peer_did
         )
-        if entry.protocol.uri == GBZ_URI and self.tasks is not None:
-            await self.tasks(channel)
+        uri = entry.protocol.uri
+        if self.tasks is not None and await self._carries_tasks(channel, uri):
+            await self.tasks(channel, uri)
             return
         served = WrittenProvider(
             channel,
@@ -368,6 +372,21 @@ class Acceptor:
             await served.run()
         finally:
             del self._written_served[channel]
+
+    async def _carries_tasks(self, channel: Channel, uri: str) -> bool:
+        """Return whether a channel carries sessions; its first message may tell."""
+        if uri != ENVELOPE_TASKS_URI:
+            return uri == GBZ_URI
+        channel.in_use = lambda: False
+        first = await channel.receive()
+        channel.put_back(first)
+        channel.in_use = lambda: True
+        is_data = first.frame.protocol_type is ProtocolType.APPLICATION
+        return is_data and is_of_session(
+            first.frame.data,
+            max_size=self._written.limits.max_message,
+            wall_now=datetime.now(UTC),
+        )
 
     async def _half_for(self, digest: str, peer: str | None) -> HalfRecord | None:
         """Return the half that can serve `digest` to `peer` now, or None.

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -29,9 +29,8 @@ from anp.interaction.operations import (
     TaskCreate,
 )
 from anp.interaction.record import Step
-from anp.protocols.gbz.reader import GbzFrame
 from anp.protocols.gbz.side import session_of
-from anp.protocols.gbz.words import GBZ_URI
+from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.peers.finder import PeerFinder
@@ -76,7 +75,14 @@ class SessionPeers:
         desk: TaskDesk,
         caller: Caller,
         limits: WrittenLimits,
+        order: Sequence[str],
     ) -> None:
+        """Begin without lines.
+
+        Args:
+            order: URIs of the protocols for tasks, best first.
+        """
+        self._order = tuple(order)
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -95,11 +101,11 @@ class SessionPeers:
         await self._plain.close()
         await asyncio.gather(*self._doing, return_exceptions=True)
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel until it ends."""
         if self._sessions.is_shared:
             self._do(self._look_around(channel.peer_did))
-        await self.lines.serve(channel)
+        await self.lines.serve(channel, uri)
 
     async def _look_around(self, peer: str) -> None:
         """Tell a peer also of the sessions that other daemons of the fleet began."""
@@ -179,15 +185,16 @@ class SessionPeers:
                 )
                 self.lines.want(party.id)
 
-    async def dial(self, peer: str) -> Channel | None:
+    async def dial(self, peer: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
-        channel = await self._requesters.open(target, None, [GBZ_URI])
-        if channel.peer_meta.selected_protocol != GBZ_URI:
-            await channel.close("the protocol for tasks is not common")
+        channel = await self._requesters.open(target, None, self._order)
+        selected = channel.peer_meta.selected_protocol
+        if selected not in self._order:
+            await channel.close("no protocol for tasks is common")
             return None
-        return channel
+        return channel, selected
 
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """See `LineWork`."""
@@ -235,7 +242,7 @@ class SessionPeers:
         )
         await self._receive(log, refused, sender=send.to, ref=0)
 
-    async def take(self, line: Line, frame: GbzFrame) -> None:
+    async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
         operation = frame.operation
         answers = isinstance(operation, Acknowledgement | RefusedOperation)
@@ -247,7 +254,7 @@ class SessionPeers:
             if not answers:
                 line.refuse(frame, exc)
 
-    async def _took(self, line: Line, frame: GbzFrame) -> None:
+    async def _took(self, line: Line, frame: OperationFrame) -> None:
         operation, wire_id = frame.operation, session_of(frame.operation)
         if isinstance(operation, NotifyRegister | NotifyUnregister):
             raise InteractionError(

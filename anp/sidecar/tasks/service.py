@@ -77,7 +77,13 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        order: Sequence[str],
     ) -> None:
+        """Begin; `resume` goes on with what was interrupted.
+
+        Args:
+            order: URIs of the protocols for tasks that we speak, best first.
+        """
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -101,6 +107,7 @@ class TaskService:
             desk=self.desk,
             caller=caller,
             limits=limits,
+            order=order,
         )
         self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
@@ -260,9 +267,9 @@ class TaskService:
         await asyncio.gather(*self._doing, return_exceptions=True)
         await self.sessions.settle()
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._exchange.serve(channel)
+        await self._exchange.serve(channel, uri)
 
     async def recheck(self) -> None:
         """End the tasks that the owner's policy lets go on no more."""
