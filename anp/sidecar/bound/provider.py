@@ -15,12 +15,14 @@ from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.sidecar.attachments.attachment import report_progress
+from anp.sidecar.attachments.requester import current_requester, joins_updates
 from anp.sidecar.bound.base import BoundChannel, BoundParts
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange, RecordedCall
 from anp.sidecar.bound.kept_answers import KeptAnswer
 from anp.sidecar.bound.natural import Listener
+from anp.sidecar.bound.updates import UpdateTeller
 from anp.sidecar.bound.work import Refuser, ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
@@ -38,7 +40,7 @@ from negotiation.errors import (
 )
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
-from negotiation.mind import Offer
+from negotiation.mind import Offer, OnStream
 from negotiation.need import Role
 
 __all__ = ["BoundProvider", "ProviderParts"]
@@ -269,6 +271,7 @@ class BoundProvider(BoundChannel):
             data = await self.protocol.handle(
                 exchange.request,
                 on_call or (lambda name, args: self._call(exchange, name, args)),
+                on_stream=self._streaming(exchange) if on_call is None else None,
                 judge_request=False,
                 # The peer judges what it gets and says so; others are spared it, and
                 # so is everybody after a repair.
@@ -289,6 +292,36 @@ class BoundProvider(BoundChannel):
         if not exchange.verification and on_call is None:
             self._parts.used(Way.SERVED, self.half.hash, self.agreement)
         self._keep(exchange)
+
+    def _streaming(self, exchange: Exchange) -> OnStream | None:
+        """Return what makes calls whose updates the peer takes; None if it does not."""
+        takes = exchange.call is not None and exchange.call.takes_updates
+        if not takes or self.protocol.document.update_schema is None:
+            return None
+
+        async def send(data: bytes) -> None:
+            findings = await self.protocol.judge("update", data)
+            if findings:
+                raise HalfError("error", f"an update does not fit: {findings[0]}")
+            assert exchange.call is not None
+            with contextlib.suppress(ChannelClosed):
+                # The answer, which is kept, has everything.
+                channel = exchange.call.route.channel
+                await channel.send(ProtocolType.APPLICATION, data)
+
+        async def call(
+            name: str, arguments: Any, write: Callable[[Any], Awaitable[bytes]]
+        ) -> Any:
+            teller = UpdateTeller(exchange.request_id, write, send)
+            requester = current_requester.set(teller)
+            joins = joins_updates.set(True)
+            try:
+                return await self._call(exchange, name, arguments)
+            finally:
+                joins_updates.reset(joins)
+                current_requester.reset(requester)
+
+        return call
 
     def _check_verification(self) -> None:
         """Raise `CapabilityFailed` when the half may not be tried for this peer."""

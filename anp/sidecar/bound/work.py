@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -48,6 +49,7 @@ __all__ = [
     "read_signal",
     "render_signal",
     "send_signal",
+    "announce",
     "works",
 ]
 
@@ -117,6 +119,30 @@ async def send_signal(
 # The requester's side.
 
 
+async def announce(
+    channel: Channel, terms: CallTerms, left: float, *, knows_updates: bool
+) -> str | None:
+    """Tell what is to be known when a request begins; return the id for that.
+
+    Args:
+        left: Seconds until the deadline.
+        knows_updates: The document has updates.
+
+    Raises:
+        ChannelClosed: Nothing was sent.
+    """
+    takes = knows_updates and terms.on_update is not None
+    if not (terms.given or takes):
+        return None
+    announced = secrets.token_hex(16)
+    if takes:
+        await send_signal(channel, announced, SignalKind.UPDATES)
+    if terms.given:
+        data = {"milliseconds": round(left * 1000)}
+        await send_signal(channel, announced, SignalKind.DEADLINE, data)
+    return announced
+
+
 class CutOff(CallError):
     """The link of a call was lost; its answer may be fetched over the next one.
 
@@ -169,6 +195,10 @@ class CallTerms:
 
     on_sign: Callable[[CallSign], None] | None = None
     "Told of each sign of work and of progress."
+
+    on_update: Callable[[Any], Awaitable[None]] | None = None
+    """Takes each value that comes before the answer, in order; nothing more is read of
+    the channel before it returns. None for a caller that wants the answer alone."""
 
     started: float = field(default_factory=time.monotonic)
     "Time at which the call began, on the same clock."
@@ -259,6 +289,7 @@ class ServedWork:
         self._peer = canonical_did(channel.peer_did, channel.peer_key)
         self._parties = f"{channel.local_did} {self._peer}"
         self._told: OrderedDict[str, float] = OrderedDict()
+        self._wanted: OrderedDict[str, None] = OrderedDict()
 
     def begin(self, message_id: str) -> ServedCall:
         """Take note of a request of the peer's.
@@ -268,6 +299,8 @@ class ServedWork:
         """
         desk, name = self.desk, CallName(self._parties, message_id)
         until = self._told.pop(message_id, None)
+        takes_updates = message_id in self._wanted
+        self._wanted.pop(message_id, None)
         listed = current_share.get().rank is not Rank.COMMON
         most = desk.times.of_peer(self._peer, listed=listed).seconds
         now = desk.clock()
@@ -275,6 +308,7 @@ class ServedWork:
         kept_until = min(wanted, now + most) + KEPT_AFTER
         desk.kept.begin(name, self._binding, until=kept_until, now=now)
         desk.running[name] = call = ServedCall(name, self, until)
+        call.takes_updates = takes_updates
         return call
 
     async def receive(self, signal: CallSignal) -> None:
@@ -287,6 +321,10 @@ class ServedWork:
         match signal.kind:
             case SignalKind.DEADLINE:
                 self._tell(signal.message_id, signal.data)
+            case SignalKind.UPDATES:
+                self._wanted[signal.message_id] = None
+                if len(self._wanted) > MAX_TOLD:
+                    self._wanted.popitem(last=False)
             case SignalKind.CANCEL:
                 call = self.desk.running.get(name)
                 if call is not None:
@@ -345,6 +383,8 @@ class ServedCall:
         "The channel on which its answer is waited for."
         self.task: asyncio.Task[Any] | None = None
         "Works on it."
+        self.takes_updates = False
+        "The requester wants what comes before the answer."
         self._desk = route.desk
         self._until = until
         self._ended = False

@@ -289,7 +289,11 @@ class Acceptor:
                 peer,
                 lambda: self._agreer.agree(
                     channel,
-                    Offer(self._gate.offered(WayIn.AGREEMENT, peer)),
+                    Offer(
+                        self._gate.offered(WayIn.AGREEMENT, peer),
+                        # A peer without the extension cannot ask for them.
+                        updates=works(channel),
+                    ),
                     words=listener.take,
                 ),
                 timeout=self._parts.common.limits.message_timeout,

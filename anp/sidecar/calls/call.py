@@ -63,6 +63,9 @@ class CallRequest:
     on_sign: Callable[[CallSign], None] | None = None
     "Called for each sign of the peer's that the call is worked on."
 
+    on_update: Callable[[Any], Awaitable[None]] | None = None
+    "Takes each value that comes before the answer; None wants the answer only."
+
     on_send: Callable[[bool], Awaitable[None]] | None = None
     """Awaited before the first byte of a request to the peer leaves; what it raises
     keeps the request here. It is told if the request may be repeated without harm."""

@@ -189,6 +189,8 @@ class SessionPeers:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
+        if not self._order:
+            return None
         channel = await self._requesters.open(target, None, self._order)
         selected = channel.peer_meta.selected_protocol
         if selected not in self._order:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.sidecar.bound.updates import UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.sessions import Sessions, utc_now
@@ -127,11 +129,13 @@ class OneTurn:
             return
         await self._change(log, task, TaskState.ACCEPTED)
         await self._change(log, task, TaskState.WORKING)
+        told = _Told(partial(self._result, log, task))
         request = CallRequest(
             peer=address,
             need=Need(task.capability or _words(task)),
             arguments=arguments,
             trust_first_use=True,
+            on_update=told.take,
         )
         try:
             result = await self._caller.call(request)
@@ -145,6 +149,13 @@ class OneTurn:
                 may_have_run=exc.may_have_run,
             )
             return
+        if not told.has_all_of(result.output):
+            await self._result(log, task, Part.value(result.output), final=True)
+        await self._change(log, task, TaskState.COMPLETED)
+
+    async def _result(
+        self, log: str, task: Task, part: Part, *, final: bool = False
+    ) -> None:
         message = Message(
             id=str(uuid.uuid4()),
             session=task.session,
@@ -152,11 +163,10 @@ class OneTurn:
             sender=task.executor,
             role=SenderRole.SERVICE,
             purpose=MessagePurpose.RESULT,
-            parts=(Part.value(result.output),),
-            final=True,
+            parts=(part,),
+            final=final,
         )
         await self._told(log, task, MessageSend(message=message))
-        await self._change(log, task, TaskState.COMPLETED)
 
     async def _change(
         self, log: str, task: Task, state: TaskState, **more: Any
@@ -183,6 +193,38 @@ class OneTurn:
             )
 
         await self._sessions.apply(log, take)
+
+
+class _Told:
+    """The updates of a call that were entered as results of its task."""
+
+    def __init__(self, enter: Callable[[Part], Awaitable[None]]) -> None:
+        self._enter = enter
+        self._values: list[Any] = []
+
+    async def take(self, value: Any) -> None:
+        """Enter an update.
+
+        Raises:
+            UpdatesWrong: The task takes no more.
+        """
+        self._values.append(value)
+        try:
+            await self._enter(part_of(value))
+        except InteractionError as exc:
+            raise UpdatesWrong(exc.text) from exc
+
+    def has_all_of(self, output: Any) -> bool:
+        """Return whether the updates were the whole result.
+
+        Some may be lost with a link; the answer has everything, and is entered then.
+        """
+        if not self._values:
+            return False
+        texts = [one for one in self._values if isinstance(one, str)]
+        whole = "".join(texts) if len(texts) == len(self._values) else None
+        inner = output.values() if isinstance(output, dict) else (output,)
+        return any(one == self._values or one == whole for one in inner)
 
 
 def _arguments(task: Task) -> dict[str, Any] | None:

@@ -202,6 +202,7 @@ class _Reader:
             },
             output_schema=output_schema,
             streams=self._streams(raw),
+            updates={} if self._streams(raw) else None,
             wrapped=wrapped,
             read_only=method in READ_ONLY,
             idempotent=method in IDEMPOTENT,

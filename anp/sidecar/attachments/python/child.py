@@ -38,7 +38,12 @@ from anp.sidecar.attachments.attachment import (
     report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
-from anp.sidecar.attachments.requester import Question, Requester, current_requester
+from anp.sidecar.attachments.requester import (
+    Question,
+    Requester,
+    current_requester,
+    joins_updates,
+)
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
@@ -174,6 +179,7 @@ class PythonAttachment(SupervisedAttachment):
             requester, report = current_requester.get(), report_progress.get()
             context = {
                 "live": requester is not None,
+                "joins": joins_updates.get(),
                 "caller": caller,
                 "deadline": time.time() + timeout,
                 "key": "" if requester is None else requester.key,
@@ -371,6 +377,7 @@ def _tools(frame: dict[str, Any]) -> list[Tool]:
             description=str(each.get("description") or ""),
             input_schema=each.get("input_schema"),
             output_schema=each.get("output_schema"),
+            updates=each.get("updates"),
         )
         for each in found
         if isinstance(each, dict)

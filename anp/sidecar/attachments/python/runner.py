@@ -547,6 +547,7 @@ class Context:
         self._room = WINDOW
         self._told = told
         self.live = bool(told.get("live"))
+        self.joins = bool(told.get("joins")) or not self.live
         "True when somebody takes what comes before the answer."
 
         self.caller = str(told.get("caller", ""))
@@ -671,6 +672,7 @@ class Function:
                 self.context = parameter
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 self.by_name[parameter.name] = parameter
+        self.yields: Schema | None = None
         self.output_schema, self.wrap = self._output()
 
     def hint(self, parameter: inspect.Parameter) -> Any:
@@ -682,6 +684,7 @@ class Function:
             "description": inspect.getdoc(self.call) or "",
             "input_schema": self._input(),
             "output_schema": self.output_schema,
+            "updates": self.yields,
         }
 
     def _input(self) -> Schema:
@@ -717,7 +720,7 @@ class Function:
     def _joined_output(self, hint: Any) -> Schema:
         """Return the output schema of a call that gets all that is yielded at once."""
         args = typing.get_args(bare(hint)[0])
-        item = schema_of(args[0]) if args else {}
+        self.yields = item = schema_of(args[0]) if args else {}
         self.joins_text = item.get("type") == "string"
         joined = item if self.joins_text else {"type": "array", "items": item}
         if joined.get("items") == {}:
@@ -977,14 +980,14 @@ class Runner:
         encoded = encode(item)
         if context.live:
             self.send(number, {"update": encoded})
-        else:
+        if context.joins:
             items.append(encoded)
 
     def joined(
         self, number: int, function: Function, context: Context, items: list[Any]
     ) -> None:
         """End a call that yielded its results."""
-        output = {} if context.live else function.join(items)
+        output = function.join(items) if context.joins else {}
         self.send(number, {"output": output})
 
     def answer(self, number: int, function: Function, value: Any) -> None:
