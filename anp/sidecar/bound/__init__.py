@@ -21,4 +21,5 @@ cases, reports of errors and questions.
   link.
 * `kept_answers`: answers that a peer may fetch after a lost link, within limits; pure.
 * `updates`: Updates before an answer, on a channel with a negotiated protocol (WIRE).
+* `verification`: Test requests of ours to a peer, and the answers to them (PT=11).
 """

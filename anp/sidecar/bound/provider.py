@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -227,6 +228,7 @@ class BoundProvider(BoundChannel):
             request_id=event.message_id,
             revision=self.half.revision,
             call=call,
+            takes_updates=self._takes_updates(event.message_id),
             verification=verification,
         )
         if self._failed is not None:
@@ -266,7 +268,10 @@ class BoundProvider(BoundChannel):
         """Make and send an answer; `on_call` replays the calls of a repair."""
         if exchange.verification:
             self._check_verification()
-            data = await self._cases.answer(exchange.request)
+            send = partial(self._send_update, exchange)
+            data = await self._cases.answer(
+                exchange.request, send if exchange.takes_updates else None
+            )
         else:
             data = await self.protocol.handle(
                 exchange.request,
@@ -295,19 +300,9 @@ class BoundProvider(BoundChannel):
 
     def _streaming(self, exchange: Exchange) -> OnStream | None:
         """Return what makes calls whose updates the peer takes; None if it does not."""
-        takes = exchange.call is not None and exchange.call.takes_updates
-        if not takes or self.protocol.document.update_schema is None:
+        if not exchange.takes_updates:
             return None
-
-        async def send(data: bytes) -> None:
-            findings = await self.protocol.judge("update", data)
-            if findings:
-                raise HalfError("error", f"an update does not fit: {findings[0]}")
-            assert exchange.call is not None
-            with contextlib.suppress(ChannelClosed):
-                # The answer, which is kept, has everything.
-                channel = exchange.call.route.channel
-                await channel.send(ProtocolType.APPLICATION, data)
+        send = partial(self._send_update, exchange)
 
         async def call(
             name: str, arguments: Any, write: Callable[[Any], Awaitable[bytes]]
@@ -322,6 +317,22 @@ class BoundProvider(BoundChannel):
                 current_requester.reset(requester)
 
         return call
+
+    def _takes_updates(self, message_id: str) -> bool:
+        if self._work is None or self.protocol.document.update_schema is None:
+            return False
+        return self._work.takes_updates(message_id)
+
+    async def _send_update(self, exchange: Exchange, data: bytes) -> None:
+        findings = await self.protocol.judge("update", data)
+        if findings:
+            raise HalfError("error", f"an update does not fit: {findings[0]}")
+        kind, channel = ProtocolType.VERIFICATION, self.channel
+        if exchange.call is not None:
+            kind, channel = ProtocolType.APPLICATION, exchange.call.route.channel
+        with contextlib.suppress(ChannelClosed):
+            # The answer, which is kept, has everything.
+            await channel.send(kind, data)
 
     def _check_verification(self) -> None:
         """Raise `CapabilityFailed` when the half may not be tried for this peer."""

@@ -15,7 +15,7 @@ from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.errors import CallError, ErrorCode, ErrorKind
-from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, BoundParts
+from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, RequesterParts
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
@@ -47,17 +47,6 @@ from negotiation.need import Role
 __all__ = ["BoundRequester", "RequesterParts"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RequesterParts:
-    """The parts of the daemon that a bound channel as requester needs."""
-
-    common: BoundParts
-    "Parts that either role needs."
-
-    call_timeout: float
-    "Seconds to wait for an answer, for a call that was given no deadline."
 
 
 @dataclass(slots=True)
@@ -176,6 +165,8 @@ class BoundRequester(BoundChannel):
             CallError: As `exchange`; also when the peer has nothing for it.
         """
         assert isinstance(cut.call, Exchange)
+        if terms.updates is not None:
+            terms.updates.lost = True
         return await self._exchange(cut.call, terms, self._send_fetch)
 
     async def forget(self, cut: CutOff) -> None:
@@ -214,7 +205,7 @@ class BoundRequester(BoundChannel):
     ) -> Answer:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         assert exchange.message_id is not None
-        updates = UpdateTaker(terms.on_update)
+        updates = UpdateTaker(terms.updates)
         waiting = _Waiting(answer, exchange, terms, updates)
         self._pending[exchange.message_id] = waiting
         left = terms.remaining(self._call_timeout)

@@ -22,6 +22,7 @@ from anp.sidecar.attachments.requester import Question, Reply
 from negotiation.errors import NegotiationError
 
 __all__ = [
+    "UpdateSink",
     "UpdateTaker",
     "UpdateTeller",
     "UpdatesWrong",
@@ -84,12 +85,34 @@ class _Count:
         return 0.0 if self._room >= 0 else -self._room / rate
 
 
-class UpdateTaker:
-    """Takes the updates of one call of ours, within the limits."""
+@dataclass(slots=True)
+class UpdateSink:
+    """Whatever wants the updates of one call of ours, with what became of them."""
 
-    def __init__(self, on_update: Callable[[Any], Awaitable[None]] | None) -> None:
-        self._on_update = on_update
+    take: Callable[[Any], Awaitable[None]]
+    "Takes each, in order; nothing more is read of the channel before it returns."
+
+    taken: int = 0
+    "Updates that were taken."
+
+    lost: bool = False
+    "Some are missing: the link was lost, or the call was sent again."
+
+    @property
+    def whole(self) -> bool:
+        """True when the updates were all of the result."""
+        return self.taken > 0 and not self.lost
+
+
+class UpdateTaker:
+    """Takes the updates of one request of ours, within the limits."""
+
+    def __init__(self, sink: UpdateSink | None) -> None:
+        """Begin; a further request of the same call passes nothing on."""
+        self._sink = sink
         self._count = _Count(grace=GRACE)
+        if sink is not None and (sink.taken or sink.lost):
+            sink.lost, self._sink = True, None
 
     async def take(self, value: Any, size: int) -> None:
         """Pass an update on, if anybody wants it.
@@ -97,12 +120,13 @@ class UpdateTaker:
         Raises:
             UpdatesWrong: It is one too many, or nobody can take it.
         """
-        if self._on_update is None:
+        if self._sink is None:
             return
         self._count.add(size)
         if self._count.wait(time.monotonic()):
             raise UpdatesWrong("more updates a second than may come")
-        await self._on_update(value)
+        self._sink.taken += 1
+        await self._sink.take(value)
 
 
 class UpdateTeller:

@@ -29,6 +29,7 @@ from anp.sidecar.bound.kept_answers import (
     KeptAnswers,
     State,
 )
+from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.offer.call_times import CallTimes
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import EXTENSION_WORK
@@ -73,7 +74,6 @@ KEPT_AFTER: Final = 10.0
 
 UNKNOWN: Final = {"state": "unknown"}
 "The answer to a `fetch` for which there is nothing."
-
 
 LOST_FOR_GOOD: Final = "link_lost: the peer has no answer to the call any more"
 "Our words for that answer, to our own caller."
@@ -131,7 +131,7 @@ async def announce(
     Raises:
         ChannelClosed: Nothing was sent.
     """
-    takes = knows_updates and terms.on_update is not None
+    takes = knows_updates and terms.updates is not None
     if not (terms.given or takes):
         return None
     announced = secrets.token_hex(16)
@@ -196,9 +196,8 @@ class CallTerms:
     on_sign: Callable[[CallSign], None] | None = None
     "Told of each sign of work and of progress."
 
-    on_update: Callable[[Any], Awaitable[None]] | None = None
-    """Takes each value that comes before the answer, in order; nothing more is read of
-    the channel before it returns. None for a caller that wants the answer alone."""
+    updates: UpdateSink | None = None
+    "Takes what comes before the answer; None for a caller that wants that alone."
 
     started: float = field(default_factory=time.monotonic)
     "Time at which the call began, on the same clock."
@@ -299,8 +298,6 @@ class ServedWork:
         """
         desk, name = self.desk, CallName(self._parties, message_id)
         until = self._told.pop(message_id, None)
-        takes_updates = message_id in self._wanted
-        self._wanted.pop(message_id, None)
         listed = current_share.get().rank is not Rank.COMMON
         most = desk.times.of_peer(self._peer, listed=listed).seconds
         now = desk.clock()
@@ -308,8 +305,13 @@ class ServedWork:
         kept_until = min(wanted, now + most) + KEPT_AFTER
         desk.kept.begin(name, self._binding, until=kept_until, now=now)
         desk.running[name] = call = ServedCall(name, self, until)
-        call.takes_updates = takes_updates
         return call
+
+    def takes_updates(self, message_id: str) -> bool:
+        """Return whether the peer takes updates for a request; ask once."""
+        found = message_id in self._wanted
+        self._wanted.pop(message_id, None)
+        return found
 
     async def receive(self, signal: CallSignal) -> None:
         """Act on a signal of the peer's.
@@ -383,8 +385,6 @@ class ServedCall:
         "The channel on which its answer is waited for."
         self.task: asyncio.Task[Any] | None = None
         "Works on it."
-        self.takes_updates = False
-        "The requester wants what comes before the answer."
         self._desk = route.desk
         self._until = until
         self._ended = False

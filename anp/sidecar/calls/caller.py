@@ -199,7 +199,7 @@ class Caller:
             CallError: `usage`, it is given more than the owner allows.
         """
         terms = CallTerms(
-            started=started, on_sign=request.on_sign, on_update=request.on_update
+            started=started, on_sign=request.on_sign, updates=request.updates
         )
         if request.timeout is None:
             return terms

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -28,7 +27,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
-from anp.sidecar.bound.updates import UpdatesWrong, part_of
+from anp.sidecar.bound.updates import UpdateSink, UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.sessions import Sessions, utc_now
@@ -129,13 +128,13 @@ class OneTurn:
             return
         await self._change(log, task, TaskState.ACCEPTED)
         await self._change(log, task, TaskState.WORKING)
-        told = _Told(partial(self._result, log, task))
+        updates = UpdateSink(partial(self._update, log, task))
         request = CallRequest(
             peer=address,
             need=Need(task.capability or _words(task)),
             arguments=arguments,
             trust_first_use=True,
-            on_update=told.take,
+            updates=updates,
         )
         try:
             result = await self._caller.call(request)
@@ -149,9 +148,16 @@ class OneTurn:
                 may_have_run=exc.may_have_run,
             )
             return
-        if not told.has_all_of(result.output):
+        if not updates.whole:
             await self._result(log, task, Part.value(result.output), final=True)
         await self._change(log, task, TaskState.COMPLETED)
+
+    async def _update(self, log: str, task: Task, value: Any) -> None:
+        """Enter a part of the result that came before the answer."""
+        try:
+            await self._result(log, task, part_of(value))
+        except InteractionError as exc:
+            raise UpdatesWrong(exc.text) from exc
 
     async def _result(
         self, log: str, task: Task, part: Part, *, final: bool = False
@@ -193,38 +199,6 @@ class OneTurn:
             )
 
         await self._sessions.apply(log, take)
-
-
-class _Told:
-    """The updates of a call that were entered as results of its task."""
-
-    def __init__(self, enter: Callable[[Part], Awaitable[None]]) -> None:
-        self._enter = enter
-        self._values: list[Any] = []
-
-    async def take(self, value: Any) -> None:
-        """Enter an update.
-
-        Raises:
-            UpdatesWrong: The task takes no more.
-        """
-        self._values.append(value)
-        try:
-            await self._enter(part_of(value))
-        except InteractionError as exc:
-            raise UpdatesWrong(exc.text) from exc
-
-    def has_all_of(self, output: Any) -> bool:
-        """Return whether the updates were the whole result.
-
-        Some may be lost with a link; the answer has everything, and is entered then.
-        """
-        if not self._values:
-            return False
-        texts = [one for one in self._values if isinstance(one, str)]
-        whole = "".join(texts) if len(texts) == len(self._values) else None
-        inner = output.values() if isinstance(output, dict) else (output,)
-        return any(one == self._values or one == whole for one in inner)
 
 
 def _arguments(task: Task) -> dict[str, Any] | None:
