@@ -127,7 +127,11 @@ class Acceptor:
         await self._policy.check(peer, shown_did=hello.peer_did)
         await self._refuse_repeated(hello)
         offered = hello.meta.used_protocol_hash
-        if offered is not None and await self._half_for(offered, peer) is None:
+        if (
+            offered is not None
+            and not self._consensus.serves_written(offered, peer)
+            and await self._half_for(offered, peer) is None
+        ):
             offered = None
         selected = None
         if offered is None and hello.meta.candidate_protocols:
@@ -254,6 +258,10 @@ class Acceptor:
             if digest is None:
                 await channel.close("stale: the protocol is no longer known")
                 return None
+        entry = None if digest is None else self._consensus.written_of(digest)
+        if entry is not None:
+            await self._serve_written(channel, peer, entry)
+            return None
         if digest is not None:
             half = await self._half_for(digest, peer)
             record = await asyncio.to_thread(self._store.document, digest)

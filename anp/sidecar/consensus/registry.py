@@ -190,6 +190,16 @@ class ConsensusDesk:
         """Return the daemon's own code for a URI, or None."""
         return self._written.get(uri)
 
+    def written_of(self, digest: str) -> WrittenEntry | None:
+        """Return the same for the hash of the protocol's text."""
+        found = self._written.values()
+        return next((one for one in found if one.protocol.hash == digest), None)
+
+    def serves_written(self, digest: str, peer: str) -> bool:
+        """Return whether a peer can use the daemon's own code for a hash."""
+        known = self.written_of(digest) is not None
+        return known and bool(self._gate.offered(WayIn.ENVELOPE, peer))
+
     def bundle(self, uri: str) -> bytes | None:
         """Return the bundle that the owner put here for a URI, or None."""
         return self._bundle_bytes.get(uri)
