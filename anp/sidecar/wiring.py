@@ -447,6 +447,7 @@ def make_calls(
         limits=written.limits,
         config=config.interaction,
         order=[one for one in config.interaction.order if offer.consensus.written(one)],
+        think=think,
     )
     acceptor.tasks = tasks.serve
     enforcer.also = tasks.recheck
