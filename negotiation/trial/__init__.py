@@ -8,4 +8,5 @@
   time.
 * `requester`: the trial of a requester half.
 * `provider`: the trial of a provider half.
+* `open_maps`: Names that a half looks up in a map whose names no schema lists.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from negotiation.document.fields import Slot, build_message
@@ -20,6 +21,7 @@ from negotiation.schema.samples import make_samples
 from negotiation.schema.values import default_of, same_json
 from negotiation.schema.variants import leaves
 from negotiation.strict_json import Json, canonical_json
+from negotiation.trial.open_maps import LookedUp, looked_up
 from negotiation.trial.trial import (
     HOSTILE,
     MESSAGE_ID,
@@ -64,6 +66,8 @@ class ProviderTrial(Trial):
     _side: Offer
     _served = 0
     _refusal: str | None = None
+    _looked_up = LookedUp()
+    _outputs: Mapping[str, Schema] = MappingProxyType({})
 
     async def run(self) -> None:
         """Run all checks, with samples as the outputs of capabilities."""
@@ -88,6 +92,7 @@ class ProviderTrial(Trial):
         except SchemaError as exc:
             self.problem(f"a capability's schema cannot be used: {exc}")
             return
+        self._outputs, self._looked_up = outputs, looked_up(self._half.text)
         # The fullest first: less may be answered with an error that names the place.
         answers = {
             name: sorted(
@@ -118,6 +123,10 @@ class ProviderTrial(Trial):
         wrong = self._wrong_types(self._document.request_schema)
         for name, data in (*HOSTILE, *wrong):
             await self._handle_hostile(name, data, inputs, answers)
+
+    def _filled(self, name: str, output: Json, request: Json) -> Json:
+        """Return an output with the names that the half looks up in its maps."""
+        return self._looked_up.filled(output, self._outputs[name], request)
 
     async def _requests(self) -> list[SampleRequest]:
         """Return the requests that can be made, as the requester would send them."""
@@ -212,13 +221,14 @@ class ProviderTrial(Trial):
         turn: int,
     ) -> bytes | None:
         calls = _Calls()
+        given = await self._values(MessageKind.REQUEST, request.data)
 
         async def on_call(name: str, arguments: Json) -> Json:
             await self._judge_call(calls, inputs, name, arguments)
             made = answers[name]
             if not made:
                 raise CapabilityFailed("500", "no sample of the output could be made")
-            return made[min(turn, len(made) - 1)]
+            return self._filled(name, made[min(turn, len(made) - 1)], given)
 
         response = await self._handle(request.data, on_call, "a good answer")
         self._report(calls)
@@ -434,8 +444,9 @@ class ProviderTrial(Trial):
             calls.append((name, arguments))
             if name not in outputs or len(calls) > MAX_CALLS:
                 raise CapabilityFailed("403", "not allowed")
-            return outputs[name]
+            return self._filled(name, outputs[name], given)
 
+        given = await self._values(MessageKind.REQUEST, data)
         assert self._layout is not None
         try:
             response = await self._runner.handle_request(data, on_call)

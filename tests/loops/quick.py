@@ -84,6 +84,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
 
 OTHERS: Final = frozenset(
     {
+        "a2a",
         "anp/cli",
         "anp/cli/commands",
         "anp/cli/demo",
@@ -94,6 +95,7 @@ OTHERS: Final = frozenset(
         "anp/sidecar/home",
         "anp/sidecar/process",
         "attacks",
+        "attacks_model",
         "browser",
         "callers",
         "deploy",

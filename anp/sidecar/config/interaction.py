@@ -34,6 +34,12 @@ class InteractionConfig(Section):
     max_wait: Seconds = 86_400.0
     "Seconds for which a task may wait for its peer's first word, or for yours."
 
+    max_time: Seconds = 86_400.0
+    "Seconds for which a task of a listed peer may be at work, its questions included."
+
+    max_time_unlisted: Seconds = 3_600.0
+    "The same for other peers, which have a quarter of an attachment's places together."
+
     max_tasks: Count = 1_000
     "Tasks of one peer on your list that may be open at a time."
 

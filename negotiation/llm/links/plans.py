@@ -16,10 +16,11 @@ from negotiation.document.fields import Place
 from negotiation.llm.asking.questions import TEXT, choice, many, record
 from negotiation.llm.links.conversions import How
 from negotiation.llm.links.frames import FieldUse
-from negotiation.llm.links.spots import Root, Spot, spots_of
+from negotiation.llm.links.spots import Root, Spot, spots_of, without_null
 from negotiation.llm.links.trees import Node, ValueLink
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
+from negotiation.schema.values import types_of
 
 __all__ = [
     "PlannedCall",
@@ -30,6 +31,7 @@ __all__ = [
     "read_links",
     "shown_root",
     "shown_values",
+    "takes_objects",
 ]
 
 MAX_LINKS: Final = 80
@@ -100,6 +102,18 @@ def shown_root(name: str, schema: Schema, *, whole: bool = False) -> ShownValues
     """Return the places of a value that is not a message: an output, or arguments."""
     root = Root(name, schema)
     return ShownValues(root, spots_of(root, whole=whole), None)
+
+
+def takes_objects(targets: Iterable[ShownValues]) -> bool:
+    """Return whether a place inside of a target may take an object.
+
+    Then all that a message gives, as one object, is a source too.
+    """
+    return any(
+        spot.path and "object" in types_of(without_null(spot.schema))
+        for one in targets
+        for spot in one.spots
+    )
 
 
 def link_schema(targets: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:

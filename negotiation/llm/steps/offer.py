@@ -24,7 +24,7 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
-from negotiation.llm.links.claims import unit_missed
+from negotiation.llm.links.claims import has_conversion, unit_missed
 from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
     PlannedCall,
@@ -34,6 +34,7 @@ from negotiation.llm.links.plans import (
     read_links,
     shown_root,
     shown_values,
+    takes_objects,
 )
 from negotiation.llm.links.spots import Root, Spot, described
 from negotiation.llm.links.trees import (
@@ -56,6 +57,7 @@ from negotiation.llm.steps.phrases import (
 )
 from negotiation.mind import Offer
 from negotiation.need import Capability, Role
+from negotiation.rules.claims import dropped_values
 from negotiation.rules.fit import action_for
 from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
@@ -156,6 +158,7 @@ def offer_form(document: Document, offer: Offer) -> OfferForm:
             "request",
             document.request_schema,
             layout.request.places[0] if layout is not None else None,
+            whole=takes_objects(takes.values()),
         ),
         shown_values(
             "result",
@@ -248,6 +251,8 @@ def read_offer(
         reader.reasons.append(str(exc))
         action = None
     ready = tuple(one for one in planned if one is not None)
+    if missed := _dropped(form, frame, ready):
+        reader.reasons.append(missed)
     if reader.reasons or result is None or len(ready) != len(calls[:MAX_CALLS]):
         return Unmapped(tuple(dict.fromkeys(reader.reasons)), meant)
     judged = frame.response_place.schema if is_open(result) else None
@@ -320,6 +325,16 @@ class _Reader:
         if missed := unit_missed(self._form.document.requirement, node):
             self.reasons.append(missed)
         return node
+
+
+def _dropped(form: OfferForm, frame: FieldUse, calls: Sequence[PlannedCall]) -> str:
+    """Return why calls that are given nothing lose values of the words; else empty."""
+    if any(has_conversion(one.arguments) for one in calls):
+        # A constant may say the same in another way.
+        return ""
+    names = {one.capability for one in calls}
+    called = [one for one in form.offer.capabilities if one.name in names]
+    return dropped_values(form.document.requirement, called, frame.request_place.schema)
 
 
 def choosing_question(form: OfferForm) -> Question:
