@@ -102,6 +102,7 @@ class ProviderTrial(Trial):
         }
         requests = await self._requests()
         if requests:
+            await self._updates(requests[0], inputs, answers)
             await self._answers(requests[0], inputs, answers)
             await self._vary(requests, answers, outputs)
         for request in requests:
@@ -148,6 +149,46 @@ class ProviderTrial(Trial):
                 continue
             requests.append(SampleRequest(dumped(message)))
         return requests
+
+    async def _updates(
+        self,
+        request: SampleRequest,
+        inputs: dict[str, Schema],
+        answers: dict[str, list[Json]],
+    ) -> None:
+        """Check the messages that the half writes before its answer."""
+        schema = self._document.update_schema
+        given = {
+            one.name: await self._valid(prepared(one.updates), (), "update")
+            for one in self._side.capabilities
+            if one.updates is not None
+        }
+        if schema is None or not given:
+            return
+        calls, what = _Calls(), "write_update"
+
+        async def on_call(name: str, arguments: Json) -> Json:
+            await self._judge_call(calls, inputs, name, arguments)
+            made = answers[name]
+            if not made:
+                raise CapabilityFailed("500", "no sample of the output could be made")
+            return made[0]
+
+        async def on_stream(
+            name: str, arguments: Json, write: Callable[[Json], Awaitable[bytes]]
+        ) -> Json:
+            for value in given.get(name, ()):
+                self._checks += 1
+                data = await write(value)
+                if await self._fits(MessageKind.UPDATE, schema, data, what):
+                    values = await self._values(MessageKind.UPDATE, data)
+                    self._carries_id(values, what, request.message_id)
+            return await on_call(name, arguments)
+
+        try:
+            await self._runner.handle_request(request.data, on_call, on_stream)
+        except HalfError as exc:
+            self.problem(f"handle_request fails with updates: {exc}")
 
     async def _answers(
         self,
