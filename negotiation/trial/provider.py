@@ -20,6 +20,9 @@ from negotiation.schema.samples import make_samples
 from negotiation.schema.values import default_of, same_json
 from negotiation.schema.variants import leaves
 from negotiation.strict_json import Json, canonical_json
+from negotiation.trial.module_shapes import MAX_MADE, ModuleShapes, shapes_in
+from negotiation.trial.shape_checks import ShapeChecks
+from negotiation.trial.stand_ins import StandIns
 from negotiation.trial.trial import (
     HOSTILE,
     MESSAGE_ID,
@@ -64,6 +67,8 @@ class ProviderTrial(Trial):
     _side: Offer
     _served = 0
     _refusal: str | None = None
+    _shapes = ModuleShapes()
+    _stand = StandIns(_shapes, {})
 
     async def run(self) -> None:
         """Run all checks, with samples as the outputs of capabilities."""
@@ -88,17 +93,27 @@ class ProviderTrial(Trial):
         except SchemaError as exc:
             self.problem(f"a capability's schema cannot be used: {exc}")
             return
+        self._shapes = shapes_in(self._half.text)
+        values = self._layout.request.places[0].schema if self._layout else True
+        self._stand = StandIns(self._shapes, {**outputs, "request": values})
         # The fullest first: less may be answered with an error that names the place.
         answers = {
-            name: sorted(
-                await self._valid(schema, (), name), key=lambda one: -len(leaves(one))
-            )
+            name: [
+                self._stand.first(name, one)
+                for one in sorted(
+                    await self._valid(schema, (), name),
+                    key=lambda one: -len(leaves(one)),
+                )
+            ]
             for name, schema in outputs.items()
         }
         requests = await self._requests()
+        if self._shapes.each:
+            # For an empty list nothing is called.
+            requests.sort(key=lambda one: -len(one.data))
         if requests:
             await self._answers(requests[0], inputs, answers)
-            await self._vary(requests, answers, outputs)
+            await self._vary(requests, answers, inputs, outputs)
         for request in requests:
             await self._handle_good(request, inputs, answers, 0)
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
@@ -118,6 +133,11 @@ class ProviderTrial(Trial):
         for name, data in (*HOSTILE, *wrong):
             await self._handle_hostile(name, data, inputs, answers)
 
+    @property
+    def _most(self) -> int:
+        """The largest number of capability calls for one sample."""
+        return MAX_MADE if self._shapes.each or self._shapes.pages else MAX_CALLS
+
     async def _requests(self) -> list[SampleRequest]:
         """Return the requests that can be made, as the requester would send them."""
         layout, schema = self._layout, self._document.request_schema
@@ -131,6 +151,7 @@ class ProviderTrial(Trial):
             if layout.request.action_schema is not None:
                 actions = make_samples(layout.request.action_schema).values
                 filled[Slot.ACTION] = actions[0].value if actions else "call"
+            value = self._stand.first("request", value)
             message = build_message(
                 layout.request.fields, filled, place=place, value=value
             )
@@ -177,7 +198,8 @@ class ProviderTrial(Trial):
             made = answers[name]
             if not made:
                 raise CapabilityFailed("500", "no sample of the output could be made")
-            return made[min(turn, len(made) - 1)]
+            first = made[min(turn, len(made) - 1)]
+            return self._stand.answer(name, calls.names.count(name) - 1, first)
 
         response = await self._handle(request.data, on_call, "a good answer")
         self._report(calls)
@@ -190,7 +212,7 @@ class ProviderTrial(Trial):
         may_refuse = absent or not calls.names or not self._document.is_json
         if may_refuse and await self._is_refusal(request, response):
             return None
-        if not calls.names and not calls.faults:
+        if not calls.names and not calls.faults and not self._shapes.each:
             self.problem("handle_request answers without calling its capability")
         kind, schema = MessageKind.RESPONSE, self._document.response_schema
         if not await self._fits(kind, schema, response, "handle_request"):
@@ -274,6 +296,7 @@ class ProviderTrial(Trial):
         self,
         requests: Sequence[SampleRequest],
         answers: dict[str, list[Json]],
+        inputs: dict[str, Schema],
         outputs: dict[str, Schema],
     ) -> None:
         """Check that each field of request and outputs goes where it belongs."""
@@ -296,6 +319,18 @@ class ProviderTrial(Trial):
 
             await self._cross("handle_request", (schema, best[name]), to, result)
         await self._leave_out(request, best, base)
+        inside = (layout.request.places[0], layout.request.taken)
+        given = await self._values(MessageKind.REQUEST, request.data)
+        checks = ShapeChecks(
+            self._shapes,
+            self._stand,
+            inputs=inputs,
+            outputs=outputs,
+            best={**best, "request": self._inside(given, *inside)},
+            observe=lambda on_call: self._watched(request.data, on_call),
+        )
+        for fault in await checks.faults():
+            self.problem(f"handle_request {fault}")
 
     async def _leave_out(
         self, request: SampleRequest, best: dict[str, Json], base: Json
@@ -328,6 +363,7 @@ class ProviderTrial(Trial):
             return
         place = layout.request.places[0]
         whole = fullest(await self._valid(place.schema, (), "request"))
+        whole = self._stand.first("request", whole)
         base = await self._accepted(place.schema, whole, best)
         called = await self._called(base, best)
         if not isinstance(called, list):
@@ -387,13 +423,31 @@ class ProviderTrial(Trial):
         self, data: bytes, outputs: dict[str, Json]
     ) -> tuple[list[tuple[str, Json]], Json]:
         """Return the calls for a request, and the result; None when it is refused."""
+
+        def answer(name: str, number: int) -> Json:
+            if name not in outputs:
+                raise CapabilityFailed("403", "not allowed")
+            return self._stand.answer(name, number, outputs[name])
+
+        return await self._watched(data, answer)
+
+    async def _watched(
+        self, data: bytes, answer: Callable[[str, int], Json]
+    ) -> tuple[list[tuple[str, Json]], Json]:
+        """Return the calls for a request, and the result; see `_observed`.
+
+        Args:
+            answer: Returns the output of a capability, by the number of its calls
+                before.
+        """
         calls: list[tuple[str, Json]] = []
 
         async def on_call(name: str, arguments: Json) -> Json:
+            number = sum(name == one for one, _ in calls)
             calls.append((name, arguments))
-            if name not in outputs or len(calls) > MAX_CALLS:
+            if len(calls) > self._most:
                 raise CapabilityFailed("403", "not allowed")
-            return outputs[name]
+            return answer(name, number)
 
         assert self._layout is not None
         try:
@@ -451,8 +505,8 @@ class ProviderTrial(Trial):
         self, calls: _Calls, inputs: dict[str, Schema], name: str, arguments: Json
     ) -> None:
         calls.names.append(name)
-        if len(calls.names) > MAX_CALLS:
-            calls.faults.append(f"makes more than {MAX_CALLS} calls for one request")
+        if len(calls.names) > self._most:
+            calls.faults.append(f"makes more than {self._most} calls for one request")
             raise CapabilityFailed("429", "too many calls")
         if name not in inputs:
             calls.faults.append(f"calls {cut(name)}, which it did not name")

@@ -19,9 +19,13 @@ from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
 from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
+from negotiation.trial.module_shapes import MAX_MADE
 from negotiation.trial.worked import BEYOND
 
 __all__ = ["HELPERS", "IMPORTS", "Source", "helpers_for"]
+
+MAX_ITEMS: Final = 5_000
+"Largest number of items that all pages of a list have together."
 
 HELPERS: Final[dict[str, str]] = {
     "anp_expect": """\
@@ -191,6 +195,54 @@ def anp_coded(error, codes, default):
         return codes[text]
     return codes.get(str(anp_status(error)), default)
 """,
+    "anp_passing": """\
+def anp_passing(error):
+    if str(error.code) == "approval-pending":
+        return False
+    return anp_status(error) in (429, 500, 502, 503, 504)
+""",
+    "anp_room": f"""\
+def anp_room(made, more):
+    if made + more > {MAX_MADE}:
+        raise CapabilityError("413", "it would take more than {MAX_MADE} calls")
+    return made + more
+""",
+    "anp_full": f"""\
+def anp_full(items):
+    if len(items) > {MAX_ITEMS}:
+        raise CapabilityError("413", "the pages have more than {MAX_ITEMS} items")
+    return items
+""",
+    "anp_put": """\
+def anp_put(value, names, items):
+    if not names:
+        return items
+    return {**value, names[0]: anp_put(value.get(names[0], {}), names[1:], items)}
+""",
+    "anp_is": """\
+def anp_is(value, names, wanted):
+    found = anp_given(value, names, None)
+    if wanted is None:
+        return found is None or found == "" or found == []
+    return isinstance(found, bool) == isinstance(wanted, bool) and found == wanted
+""",
+    "anp_joined": """\
+def anp_joined(value, names, key, other, other_names, other_key):
+    partners = {}
+    for item in anp_expect(anp_given(other, other_names, []), list):
+        own = json.dumps(anp_given(item, other_key, None))
+        if own != "null" and partners.get(own, item) != item:
+            raise CapabilityError("502", "two items have the key " + own[:100])
+        partners[own] = item
+    pairs = []
+    for item in anp_expect(anp_given(value, names, []), list):
+        own = json.dumps(anp_given(item, key, None))
+        pair = {"left": item}
+        if own != "null" and own in partners:
+            pair["right"] = partners[own]
+        pairs.append(pair)
+    return pairs
+""",
 }
 "The functions by name, each after those that it uses."
 
@@ -242,16 +294,24 @@ class Source:
         body = "\n".join(indented(lines))
         self._functions.append(f"def {head}:\n{body}\n")
 
-    def builder(self, node: Node, roots: Mapping[str, str]) -> str:
+    def builder(
+        self,
+        node: Node,
+        roots: Mapping[str, str],
+        items: Mapping[tuple[str, ...], str] | None = None,
+    ) -> str:
         """Add the function that makes a value, and return a call of it.
 
         Args:
             roots: The variable of each root, by the root's name.
+            items: The variable of an item, by root and path of its list's items.
         """
-        variables = list(dict.fromkeys(roots.values()))
+        inside = items or {}
+        variables = list(dict.fromkeys([*roots.values(), *inside.values()]))
         known: dict[tuple[str, ...], str] = {
             (root,): name for root, name in roots.items()
         }
+        known |= inside
         lines: list[str] = []
         if node.needs and not isinstance(node, Tree):
             given = " and ".join(_given(spot, known) for spot in node.needs)

@@ -311,9 +311,10 @@ class _Builder:
         if items is None:
             self._reason(path, "its items come from a list that is not there")
             return None
-        inner = [
-            one for one in spots_of(self.sources[root]) if one.path[:-1] == items.path
-        ]
+        # In a list of pairs, an item's properties are those of both of its sides.
+        depth = len(items.path) + (2 if self.sources[root].paired else 1)
+        every = spots_of(self.sources[root])
+        inner = [one for one in every if covers(items, one) and len(one.path) == depth]
         node = self.node(
             schema.get("items", True), (*path, ITEMS), inner, (*lists, walk)
         )
@@ -350,6 +351,7 @@ def build_tree(
     drop: Drop,
     proof: MappingProof = MappingProof.FULL,
     judged: bool = False,
+    inside: Spot | None = None,
 ) -> Node | list[str]:
     """Return the conversion to a value of `target`, or the reasons why there is none.
 
@@ -360,6 +362,7 @@ def build_tree(
         drop: Properties that may be left out inside copied values.
         proof: Conditions that the schemas of the sources must guarantee.
         judged: True if the value is judged at run time; see `is_open`.
+        inside: The items of a list, if the value is made for each of them.
     """
     roots = {root.name: root for root in sources}
     builder = _Builder(links, roots, drop, proof, judged)
@@ -367,9 +370,10 @@ def build_tree(
         spot
         for root in roots.values()
         for spot in spots_of(root)
-        if len(spot.path) == 1
+        if len(spot.path) == 1 or _is_property(inside, spot)
     ]
-    node = builder.node(target, (), beside, ())
+    lists = () if inside is None else ((inside.root, *inside.path),)
+    node = builder.node(target, (), beside, lists)
     if node is None and not builder.reasons:
         node = builder._same(
             [Spot(root.name, (), root.schema, True) for root in roots.values()],
@@ -384,6 +388,13 @@ def build_tree(
         names = ", ".join(sorted({one.name for one in node.needs}))
         return [f"/: it needs {names}, which may be absent"]
     return node
+
+
+def _is_property(items: Spot | None, spot: Spot) -> bool:
+    """Return whether `spot` is a property of each of `items`."""
+    if items is None:
+        return False
+    return covers(items, spot) and len(spot.path) == len(items.path) + 1
 
 
 def is_open(node: Node) -> bool:
