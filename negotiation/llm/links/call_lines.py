@@ -43,7 +43,7 @@ class PlanLines:
         self._source = source
         self._where = where
         self._count = 0
-        self._made: dict[PlannedCall, int] = {}
+        self._made: list[tuple[PlannedCall, int]] = []
 
     def lines(self, plan: ProviderPlan) -> list[str]:
         """Return the lines of a plan with all that stand in for it."""
@@ -56,9 +56,9 @@ class PlanLines:
         lines: list[str] = []
         for number, one in enumerate(plan.calls):
             none = ""
-            if one in self._made:
+            if earlier := [at for made, at in self._made if made == one]:
                 # It was made before it was known that another one has none.
-                self._keep(one, known)
+                _keep(one, earlier[0], known)
                 continue
             otherwise = plan.otherwise
             if otherwise is not None and otherwise.fallback.first == one.capability:
@@ -66,8 +66,9 @@ class PlanLines:
             lines += self._call(one, known, otherwise if none else None)
             if otherwise is None or not none:
                 continue
-            rest = self._rest(plan, known, plan.calls[number + 1 :], none)
-            del self._made[one]
+            rest = self._rest(
+                plan, known, plan.calls[number + 1 :], none, one.capability
+            )
             other = self._plan(otherwise.plan, roots)
             return [
                 *lines,
@@ -84,10 +85,11 @@ class PlanLines:
         roots: Mapping[str, str],
         calls: Sequence[PlannedCall],
         none: str,
+        skipped: str,
     ) -> list[str]:
-        """Return the lines after a call that had what it was asked for."""
+        """Return the lines after the call `skipped`, if it had what was asked for."""
         known = dict(roots)
-        before = dict(self._made)
+        before = [made for made in self._made if made[0].capability != skipped]
         lines = [line for one in calls for line in self._call(one, known, None)]
         # What was made here was not made where the call had none.
         self._made = before
@@ -120,7 +122,7 @@ class PlanLines:
         """Return the lines of one call, whose output becomes known in `roots`."""
         self._count += 1
         number, is_first = self._count, self._count == 1
-        self._made[one] = number
+        self._made.append((one, number))
         if one.each is not None:
             lines = self._each(one, one.each, number, roots)
         else:
@@ -138,17 +140,8 @@ class PlanLines:
             lines += asked
         for meaning in one.fails:
             lines += _failing(meaning, number, otherwise)
-        self._keep(one, roots)
+        _keep(one, number, roots)
         return lines
-
-    def _keep(self, one: PlannedCall, roots: dict[str, str]) -> None:
-        number = self._made[one]
-        # A capability that is called again moves last: its latest output is used.
-        roots.pop(one.capability, None)
-        if one.each is not None:
-            roots[pairs_name(one.capability)] = f"pairs_{number}"
-        else:
-            roots[one.capability] = f"output_{number}"
 
     def _given(
         self,
@@ -221,6 +214,16 @@ class PlanLines:
         name = f"joined_{self._count}"
         roots[one.name] = name
         return [f"{name} = anp_joined({', '.join(sides)})"]
+
+
+def _keep(one: PlannedCall, number: int, roots: dict[str, str]) -> None:
+    """Make the output of a call known."""
+    # A capability that is called again moves last: its latest output is used.
+    roots.pop(one.capability, None)
+    if one.each is not None:
+        roots[pairs_name(one.capability)] = f"pairs_{number}"
+    else:
+        roots[one.capability] = f"output_{number}"
 
 
 def pairs_name(capability: str) -> str:

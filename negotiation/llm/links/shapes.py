@@ -66,6 +66,9 @@ PAGING: Final = ("page", "cursor", "offset", "skip", "token", "marker", "after")
 NO_PAGING: Final = ("size", "limit", "per", "count", "auth", "access")
 "Parts of names of arguments that do not, although they have one of the others."
 
+TELLING: Final = ("status", "state", "result", "error", "code", "outcome", "reason")
+"Parts of names of values that may tell of a failure."
+
 SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 WORDS: Final[dict[str, str]] = {
@@ -120,6 +123,9 @@ class ShapeForm:
     again: tuple[str, ...] = ()
     "Capabilities that may be called a second time."
 
+    telling: tuple[str, ...] = ()
+    "Places of outputs whose value may tell of a failure."
+
     codes: tuple[str, ...] = ()
     "Error codes of the document."
 
@@ -157,7 +163,7 @@ class ShapeForm:
             found["again"] = many(choice(self.again), most=len(self.again))
         if self.codes:
             one = record(
-                place=choice(self.outputs), value=TEXT, code=choice(self.codes)
+                place=choice(self.telling), value=TEXT, code=choice(self.codes)
             )
             found["fails"] = many(one, most=MAX_FAILS)
         return found
@@ -191,7 +197,12 @@ def shape_form(
     names = tuple(gives)
     wants_list = any(_is_list(one) for one in result.spots)
     outputs = tuple(spot.name for one in gives.values() for spot in one.spots)
-    form = ShapeForm(called=names, codes=tuple(map(str, codes)) if outputs else ())
+    telling = tuple(
+        spot.name for one in gives.values() for spot in one.spots if _tells(spot)
+    )
+    form = ShapeForm(called=names)
+    if telling:
+        form = replace(form, telling=telling, codes=tuple(map(str, codes)))
     by_item = any(
         spot.sure and len(spot.path) == 1 and not _is_list(spot)
         for one in takes.values()
@@ -214,6 +225,15 @@ def shape_form(
 
 def _is_list(spot: Spot) -> bool:
     return bare_kind(without_null(spot.schema)) == "array"
+
+
+def _tells(spot: Spot) -> bool:
+    """Return whether a value may tell that a capability failed, as its answer."""
+    if not spot.path or ITEMS in spot.path:
+        return False
+    kind = bare_kind(without_null(spot.schema))
+    named = any(one in spot.path[-1].casefold() for one in TELLING)
+    return kind in SCALARS and (named or kind == "boolean" or not spot.sure)
 
 
 def _lists(shown: ShownValues) -> list[str]:
