@@ -40,6 +40,8 @@ from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import SampleKind
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
+from negotiation.trial.module_shapes import shapes_in
+from negotiation.trial.stand_ins import StandIns
 
 __all__ = [
     "Completed",
@@ -223,6 +225,8 @@ async def complete_cases(
     """
     judge = CaseJudge(document, runner, validator)
     tools = await _tools(offer, half, document, validator, live)
+    schemas = {name: one.output_schema for name, one in tools.items()}
+    stand = StandIns(shapes_in(half.text), schemas)
     good: list[TestCase] = []
     fixtures: Fixtures = {}
     removed: list[str] = []
@@ -230,7 +234,7 @@ async def complete_cases(
         done: TestCase | str = ""
         # An output that lacks something may be an error; the first lacks nothing.
         for turn in dict.fromkeys((len(good), 0)):
-            recording = _Recording(tools, validator, case, turn=turn)
+            recording = _Recording(tools, validator, case, stand, turn=turn)
             try:
                 done = await _completed(case, judge, runner, recording)
             except HalfError as exc:
@@ -343,6 +347,7 @@ class _Recording:
     tools: dict[str, _Tool]
     validator: Validator
     case: TestCase
+    stand: StandIns
     turn: int
     calls: list[dict[str, Any]] = field(default_factory=list)
     fault: str = ""
@@ -381,7 +386,12 @@ class _Recording:
             self.fault = "no output of the capability can be made from its schema"
             raise CapabilityFailed("500", "no sample")
         # A different value for each case and call, so that constants cannot pass.
-        return tool.outputs[(self.turn + len(self.calls) - 1) % len(tool.outputs)]
+        turn = self.turn + len(self.calls) - 1
+        number = sum(one["capability"] == name for one in self.calls) - 1
+        if self.stand.repeats(name):
+            turn = self.turn
+        output = tool.outputs[turn % len(tool.outputs)]
+        return self.stand.answer(name, number, self.stand.first(name, output))
 
 
 def _size(value: Json) -> int:

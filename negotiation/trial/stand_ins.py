@@ -51,13 +51,17 @@ class StandIns:
             number: Calls of this capability before, for the same message.
             base: Its first output, as `first` gives it.
         """
-        if number == 0 or not self._shapes.repeats(name):
+        if number == 0 or not self.repeats(name):
             return base
         value = self._another(name, base, number)
         value = self._with_keys(name, value, number)
         if name in self._pages:
             value = self._page(self._pages[name], value, number)
         return value
+
+    def repeats(self, name: str) -> bool:
+        """Return whether a capability is called several times for one request."""
+        return self._shapes.repeats(name)
 
     def due(self, name: str) -> int:
         """Return how many calls of a paged capability are due."""

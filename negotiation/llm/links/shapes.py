@@ -69,6 +69,9 @@ NO_PAGING: Final = ("size", "limit", "per", "count", "auth", "access")
 TELLING: Final = ("status", "state", "result", "error", "code", "outcome", "reason")
 "Parts of names of values that may tell of a failure."
 
+WRAPPERS: Final = frozenset({"text", "result", "content", "output", "parts", "type"})
+"Names of values that tell nothing about what is in them."
+
 SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 WORDS: Final[dict[str, str]] = {
@@ -209,11 +212,16 @@ def shape_form(
         for spot in one.spots
     )
     lists = _lists(request)
-    if wants_list and len(names) > 1:
-        lists += [one for each in gives.values() for one in _lists(each)]
+    if wants_list:
+        lists += [
+            one
+            for name, each in gives.items()
+            for one in _lists(each)
+            if _looked_up(one, each, name, takes, gives)
+        ]
     if by_item:
         form = replace(form, lists=tuple(lists))
-    if len(names) > 1 and (ALTERNATIVES.search(told) or _alike(gives.values())):
+    if len(names) > 1 and (ALTERNATIVES.search(told) or _alike(takes, gives)):
         form = replace(form, alternatives=names)
     if wants_list:
         form = replace(form, **_paged(takes, gives), keys=_keys(request, gives))
@@ -245,19 +253,56 @@ def _lists(shown: ShownValues) -> list[str]:
     ]
 
 
-def _alike(gives: Iterable[ShownValues]) -> bool:
-    """Return whether two outputs have a value of one name and one type."""
-    seen: set[tuple[str, str]] = set()
-    for one in gives:
-        kept = {
-            (normal_name(spot.path[-1]), bare_kind(without_null(spot.schema)))
-            for spot in one.spots
-            if spot.path and spot.path[-1] != ITEMS
-        }
-        kept = {pair for pair in kept if pair[1] in SCALARS}
-        if seen & kept:
+def _looked_up(
+    items: str,
+    shown: ShownValues,
+    giver: str,
+    takes: Mapping[str, ShownValues],
+    gives: Mapping[str, ShownValues],
+) -> bool:
+    """Return whether another capability may tell more about each item of a list.
+
+    It then takes an item, or an argument with the name of one of its values.
+    """
+    at = shown.find(items)
+    assert at is not None, "a place that is shown"
+    plain = bare_kind(without_null(at.schema)) in SCALARS
+    known = [
+        normal_name(spot.path[-1])
+        for spot in shown.spots
+        if covers(at, spot) and len(spot.path) == len(at.path) + 1
+    ]
+    for name, taken in takes.items():
+        needed = [one for one in taken.spots if one.sure and len(one.path) == 1]
+        tells = any(one.path for one in gives[name].spots)
+        if name == giver or not tells or len(needed) != 1:
+            continue
+        argument = normal_name(needed[0].path[0])
+        if plain or any(
+            argument.endswith(one) or one.endswith(argument) for one in known
+        ):
             return True
-        seen |= kept
+    return False
+
+
+def _alike(takes: Mapping[str, ShownValues], gives: Mapping[str, ShownValues]) -> bool:
+    """Return whether two capabilities need the same and give a value of one name."""
+    seen: list[tuple[set[str], set[tuple[str, str]]]] = []
+    for name, shown in gives.items():
+        needed = {
+            normal_name(one.path[0])
+            for one in takes[name].spots
+            if one.sure and len(one.path) == 1
+        }
+        given = {
+            (normal_name(spot.path[-1]), bare_kind(without_null(spot.schema)))
+            for spot in shown.spots
+            if spot.path and spot.path[-1] not in {ITEMS, *WRAPPERS}
+        }
+        given = {pair for pair in given if pair[1] in SCALARS}
+        if any(needed == others and given & theirs for others, theirs in seen):
+            return True
+        seen.append((needed, given))
     return False
 
 
