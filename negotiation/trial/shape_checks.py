@@ -123,6 +123,16 @@ class ShapeChecks:
                 ]
         if fault := self._first_fault(shape, asked[0]):
             return [fault]
+        whole = self._answer(name, 0)
+        page = at_place(whole, shape.items)
+        less = _with(whole, shape.items, page[:-1] if isinstance(page, list) else [])
+
+        def shorter(other: str, number: int) -> Json:
+            first = (other, number) == (name, 0)
+            return less if first else self._answer(other, number)
+
+        if page and same_json((await self._observe(shorter))[1], result):
+            return [f"loses items of {name} from the first page"]
         effects = {
             (number, path): moved
             for (number, path), moved in (await self._effects(name, 2)).items()
