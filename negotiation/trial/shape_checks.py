@@ -93,6 +93,9 @@ class ShapeChecks:
             return [f"calls {name} {made} times for {len(items)} items"]
         if made < 2:
             return []
+        given = [arguments for one, arguments in calls if one == name]
+        if same_json(given[0], given[1]) and not same_json(items[0], items[1]):
+            return [f"calls {name} with the same arguments for different items"]
         return self._uneven(name, await self._effects(name, made), f"{made} items")
 
     async def _pages(self, shape: PagedCalls) -> list[str]:

@@ -39,6 +39,9 @@ class StandIns:
 
     def first(self, name: str, value: Json) -> Json:
         """Return `value` as the first output of a capability, or as the request."""
+        for each in self._shapes.each:
+            if each.root == name:
+                value = self._apart(name, value, each.path)
         value = self._with_keys(name, value, 0)
         if name in self._pages:
             value = self._page(self._pages[name], value, 0)
@@ -145,12 +148,17 @@ class StandIns:
         one = _set(value, key[:at], items[:1])
         two = _set(value, key[:at], [items[0], items[0]])
         if len(keys) > 1 and contradiction(schema, two) is None:
-            for variant in variants(schema, two):
-                if variant.path[: at + 1] == (*key[:at], "1"):
-                    other = with_leaf(two, variant.path, variant.leaf)
-                    two = other if contradiction(schema, other) is None else two
-            one = two
+            one = self._apart(name, two, key[:at])
         return self._keyed(name, one, key, keys, 2 * number)
+
+    def _apart(self, name: str, value: Json, path: Path) -> Json:
+        """Return `value` with a second item of a list that differs from the first."""
+        schema, changed = self._schemas.get(name, True), value
+        for variant in variants(schema, value):
+            if variant.path[: len(path) + 1] == (*path, "1"):
+                other = with_leaf(changed, variant.path, variant.leaf)
+                changed = other if contradiction(schema, other) is None else changed
+        return changed
 
     def _keyed(
         self, name: str, value: Json, key: Path, keys: Sequence[Json], first: int
