@@ -57,6 +57,9 @@ MAX_GOOD: Final = 3
 MAX_PROPOSED: Final = 5
 "Largest number of cases in all, with room for at least one error."
 
+MAX_CODES: Final = 8
+"Largest number of error codes of a document that have a case of their own."
+
 REQUEST_SHARE: Final = 0.4
 "Share of the text that requests may fill; the responses need the rest."
 
@@ -101,7 +104,7 @@ async def derive_cases(
     # A failure can use the same data, where a message id makes the requests differ.
     spare = [*used, *(value for _, value in left)]
     bad: list[TestCase] = []
-    for failure in FAILURES[: MAX_PROPOSED - len(good)] if good else ():
+    for failure in _failures(document, MAX_PROPOSED - len(good)) if good else ():
         for value in spare:
             case = await maker.case(f"a failure ({failure[0]})", value)
             if case is not None:
@@ -113,6 +116,13 @@ async def derive_cases(
     kept, _ = fitting(ranked, document, share=REQUEST_SHARE)
     cases = tuple(case for case in (*good, *bad) if case in kept)
     return Derived(cases, {key: maker.asked[key] for key in map(_key, cases)})
+
+
+def _failures(document: Document, most: int) -> Sequence[tuple[str, str]]:
+    """Return the failures to try: each code that a document lists, or usual ones."""
+    layout = find_layout(document.of_values)
+    own = layout.response.promised[:MAX_CODES] if layout is not None else ()
+    return [(str(one), "it failed") for one in own] or FAILURES[:most]
 
 
 def _key(case: TestCase) -> str:

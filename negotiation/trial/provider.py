@@ -36,7 +36,7 @@ from negotiation.trial.trial import (
 __all__ = ["ProviderTrial", "SampleRequest"]
 
 
-MAX_CODES: Final = 16
+MAX_CODES: Final = 64
 "Largest number of a document's error codes that are tried."
 
 MAX_CALLS: Final = 16
@@ -119,7 +119,7 @@ class ProviderTrial(Trial):
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
                 failure = CapabilityFailed(code, words)
                 await self._handle_bad(request, inputs, failure)
-        for own in self._layout.response.codes[:MAX_CODES] if self._layout else ():
+        for own in self._layout.response.promised[:MAX_CODES] if self._layout else ():
             # Each code that the document promises has to be reachable.
             failure = CapabilityFailed(str(own), "it failed")
             for request in requests[:1]:
@@ -278,9 +278,15 @@ class ProviderTrial(Trial):
 
     def _code_faults(self, values: dict[str, Json], code: str) -> list[str]:
         """Return the faults of the codes in an error response, for a code that is."""
-        if self._layout is None or not code.isdecimal():
+        if self._layout is None:
             return []
         response = self._layout.response
+        if code in response.words:
+            said = [find(values, mark.path) for mark in response.marks]
+            told = f"the capability failed with the listed code {code}"
+            return [] if code in said else [f"handle_request says {said} when {told}"]
+        if not code.isdecimal():
+            return []
         faults = []
         for path, leaf in response.bad:
             got = find(values, path)
