@@ -10,19 +10,24 @@ is read from the source, which is not run.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from negotiation.rules.literals import literal
+from negotiation.schema.values import same_json
 from negotiation.strict_json import Json
 
 __all__ = [
     "MAX_MADE",
+    "FailingValue",
     "Fallback",
     "ItemCalls",
     "KeyJoin",
     "ModuleShapes",
     "PagedCalls",
+    "at_place",
+    "means",
     "shapes_in",
     "shapes_line",
 ]
@@ -96,6 +101,39 @@ class Fallback:
 
 
 @dataclass(frozen=True, slots=True)
+class FailingValue:
+    """A value in an output that means one of the document's error codes."""
+
+    capability: str
+    place: Path
+
+    value: Json
+    "The value; null for one that is absent or empty."
+
+    code: str
+
+    def is_in(self, output: Json) -> bool:
+        """Return whether an output has the value."""
+        return means(at_place(output, self.place), self.value)
+
+
+def at_place(value: Json, path: Sequence[str]) -> Json:
+    """Return the value at a path of names; None if there is none."""
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
+    return value
+
+
+def means(found: Json, value: Json) -> bool:
+    """Return whether a value is the one that is meant; null for absent or empty."""
+    if value is None:
+        return found is None or found in ("", [])
+    return same_json(found, value)
+
+
+@dataclass(frozen=True, slots=True)
 class ModuleShapes:
     """All shapes of one half; empty for one that makes its calls once, in a row."""
 
@@ -106,6 +144,8 @@ class ModuleShapes:
 
     again: tuple[str, ...] = ()
     "Capabilities whose calls are repeated once after a passing failure."
+
+    fails: tuple[FailingValue, ...] = ()
 
     def repeats(self, capability: str) -> bool:
         """Return whether a capability is called several times for one request."""
@@ -130,6 +170,9 @@ def shapes_line(shapes: ModuleShapes) -> str:
             for one in shapes.fallbacks
         ],
         "again": [*shapes.again],
+        "fails": [
+            [one.capability, [*one.place], one.value, one.code] for one in shapes.fails
+        ],
     }
     kept = {name: listed for name, listed in told.items() if listed}
     return f"{NAME} = {literal(kept)}" if kept else ""
@@ -172,6 +215,10 @@ def shapes_in(source: str) -> ModuleShapes:
                 ]
             ),
             again=tuple(map(_text, told.get("again", [])[:MAX_SHAPES])),
+            fails=tuple(
+                FailingValue(_text(name), _path(place), value, _text(code))
+                for name, place, value, code in told.get("fails", [])[:MAX_SHAPES]
+            ),
         )
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         # Another check reports a text that is not Python.

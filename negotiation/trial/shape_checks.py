@@ -14,16 +14,19 @@ from negotiation.errors import CapabilityFailed
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut, keywords_of
 from negotiation.schema.values import contradiction, default_of, same_json
-from negotiation.schema.variants import Path, variants
+from negotiation.schema.variants import Path, leaves, variants
 from negotiation.strict_json import Json
 from negotiation.trial.module_shapes import (
+    FailingValue,
     Fallback,
     ItemCalls,
     KeyJoin,
     ModuleShapes,
     PagedCalls,
+    at_place,
+    means,
 )
-from negotiation.trial.stand_ins import StandIns, at_place
+from negotiation.trial.stand_ins import StandIns
 
 __all__ = ["ShapeChecks"]
 
@@ -43,6 +46,7 @@ class ShapeChecks:
         outputs: Schemas of the outputs.
         best: First output of each capability, and the request's values as `request`.
         observe: Runs the half; returns its calls and its result, None for an error.
+        told: Runs it, and returns the values of its response.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class ShapeChecks:
         outputs: Mapping[str, Schema],
         best: Mapping[str, Json],
         observe: Callable[[Answer], Awaitable[tuple[Calls, Json]]],
+        told: Callable[[Answer], Awaitable[Json]],
     ) -> None:
         self._shapes = shapes
         self._stand = stand
@@ -61,6 +66,7 @@ class ShapeChecks:
         self._outputs = outputs
         self._best = best
         self._observe = observe
+        self._told = told
 
     async def faults(self) -> list[str]:
         """Return the faults of all shapes."""
@@ -75,6 +81,8 @@ class ShapeChecks:
             found += await self._fallback(fallback)
         for name in self._shapes.again:
             found += await self._again(name)
+        for failing in self._shapes.fails:
+            found += await self._fails(failing)
         return found
 
     def _answer(self, name: str, number: int) -> Json:
@@ -187,7 +195,7 @@ class ShapeChecks:
     async def _fallback(self, shape: Fallback) -> list[str]:
         first, second = shape.first, shape.second
         calls, result = await self._observe(self._answer)
-        told = shape.place is not None and _is_none(
+        told = shape.place is not None and means(
             at_place(self._best.get(first), shape.place), shape.value
         )
         asked = [name for name, _ in calls]
@@ -217,7 +225,7 @@ class ShapeChecks:
         for leaf in (shape.value, "", []):
             value = _with(self._best[shape.first], shape.place, leaf)
             fits = contradiction(self._outputs[shape.first], value) is None
-            if fits and _is_none(leaf, shape.value):
+            if fits and means(leaf, shape.value):
                 told = f"has {cut(leaf)} in {'/'.join(shape.place)}"
                 return [(told, self._giving(shape.first, value))]
         return []
@@ -243,6 +251,21 @@ class ShapeChecks:
         if [one for one, _ in calls].count(name) != 1:
             return [f"calls {name} again although it failed with 404"]
         return []
+
+    async def _fails(self, shape: FailingValue) -> list[str]:
+        name = shape.capability
+        value = _with(self._best.get(name), shape.place, shape.value)
+        if name not in self._outputs or contradiction(self._outputs[name], value):
+            return []
+        answer = self._giving(name, value)
+        calls, _ = await self._observe(answer)
+        if name not in [one for one, _ in calls]:
+            return []
+        said = leaves(await self._told(answer)).values()
+        if shape.code in map(str, said):
+            return []
+        place = f"{cut(shape.value)} in /{'/'.join(shape.place)} of {name}"
+        return [f"does not say {shape.code} for {place}"]
 
     def _failing(self, name: str, code: str = "404") -> Answer:
         def answer(one: str, number: int) -> Json:
@@ -304,12 +327,6 @@ class ShapeChecks:
             for path, moved in counts.items()
             if len(moved) == 2
         ][:1]
-
-
-def _is_none(found: Json, value: Json) -> bool:
-    if value is None:
-        return found is None or found in ("", [])
-    return same_json(found, value)
 
 
 def _with(value: Json, path: Path, leaf: Json) -> Json:

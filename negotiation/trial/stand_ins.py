@@ -14,9 +14,9 @@ from negotiation.need import Schema
 from negotiation.schema.values import contradiction
 from negotiation.schema.variants import Path, variants, with_leaf
 from negotiation.strict_json import Json
-from negotiation.trial.module_shapes import ModuleShapes, PagedCalls
+from negotiation.trial.module_shapes import ModuleShapes, PagedCalls, at_place
 
-__all__ = ["StandIns", "at_place"]
+__all__ = ["StandIns"]
 
 ITEMS: Final = "*"
 
@@ -175,15 +175,6 @@ class StandIns:
         changed = _set(value, key[:at], made)
         fits = contradiction(self._schemas.get(name, True), changed) is None
         return changed if fits else value
-
-
-def at_place(value: Json, path: Sequence[str]) -> Json:
-    """Return the value at a path of names; None if there is none."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
 
 
 def _set(value: Json, path: Sequence[str], leaf: Json) -> Json:

@@ -21,7 +21,12 @@ from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.rules.judge_source import lacking_lines, refused_lines, unpromised
 from negotiation.rules.literals import indented, literal, names_literal
-from negotiation.trial.module_shapes import ItemCalls, KeyJoin, ModuleShapes
+from negotiation.trial.module_shapes import (
+    FailingValue,
+    ItemCalls,
+    KeyJoin,
+    ModuleShapes,
+)
 
 __all__ = ["PlanLines", "shapes_of"]
 
@@ -315,6 +320,11 @@ def shapes_of(plan: ProviderPlan) -> ModuleShapes:
             for one in plan.joins
         ),
         again=tuple(one.capability for one in plan.calls if one.again),
+        fails=tuple(
+            FailingValue(one.capability, each.spot.path, each.value, each.code)
+            for one in plan.calls
+            for each in one.fails
+        ),
     )
     if plan.otherwise is None:
         return found
@@ -325,4 +335,5 @@ def shapes_of(plan: ProviderPlan) -> ModuleShapes:
         joins=tuple(dict.fromkeys((*found.joins, *other.joins))),
         fallbacks=(plan.otherwise.fallback, *other.fallbacks),
         again=tuple(dict.fromkeys((*found.again, *other.again))),
+        fails=(*found.fails, *other.fails),
     )

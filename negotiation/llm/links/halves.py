@@ -16,7 +16,7 @@ from negotiation.llm.links.frames import FieldUse
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import without_null
-from negotiation.llm.links.trees import example_texts
+from negotiation.llm.links.uses import example_texts
 from negotiation.mind import HalfSource
 from negotiation.need import Schema
 from negotiation.rules.halves import (

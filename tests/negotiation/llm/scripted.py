@@ -80,9 +80,9 @@ class ScriptedModel:
         if callable(answer):
             answer = answer(question)
         check_schema(question.schema)
-        if question.step == "offer" and isinstance(answer, dict):
+        if isinstance(question.schema, dict) and isinstance(answer, dict):
             # Shapes that a script does not need stay empty.
-            wanted = question.schema["properties"].keys() & SHAPES
+            wanted = question.schema.get("properties", {}).keys() & SHAPES
             answer = {**{name: [] for name in wanted}, **answer}
         errors = list(Draft202012Validator(question.schema).iter_errors(answer))
         if errors:

@@ -349,3 +349,30 @@ async def test_a_value_of_an_answer_may_mean_an_error_code() -> None:
 
         response = json.loads(await half.handle_request(request, on_call))
         assert response["code"] == code
+
+
+async def test_a_half_that_says_another_code_for_a_value_fails_its_trial() -> None:
+    gives = strict(done={"type": "boolean"}, state=TEXT)
+    offer = Offer((Capability("orders.cancel", "", strict(number=TEXT), gives),))
+    mind = LlmMind(ScriptedModel({"offer": [MEANT]}))
+    assert await mind.judge(LISTED, offer, ()) == Accept()
+    half = await mind.write_half(LISTED, offer)
+    for right, wrong, fault in (
+        (
+            "CapabilityError('4001'",
+            "CapabilityError('4002'",
+            "4001 for 'gone' in /state",
+        ),
+        ("('state',), 'gone'", "('state',), 'went'", "4001 for 'gone' in /state"),
+        ("('done',), False)", "('done',), None)", "4002 for False in /done"),
+    ):
+        changed = half.text.replace(right, wrong)
+        assert changed != half.text
+        found = await check_half(
+            HalfSource(changed, half.origin, half.capabilities),
+            read_document(LISTED),
+            offer,
+            runner=InProcessHalf(changed),
+            validator=JsonschemaValidator(),
+        )
+        assert f"does not say {fault}" in found.problems[0]

@@ -237,8 +237,10 @@ async def test_pages_without_end_are_an_error_and_no_part_of_the_list() -> None:
     assert got == {"code": 413, "message": "the pages have more than 5000 items"}
     offer = cursor_library()
     contact = await agreed(BOOKS, offer, pages("cursor", of="next"), {"author": "x"})
-    same = {"library.search": lambda given: {"found": shelf(1), "next": "7"}}
-    got = await contact.call({"author": "x"}, same, offer)
+    stuck: dict[str, Tool] = {
+        "library.search": lambda given: {"found": shelf(1), "next": "7"}
+    }
+    got = await contact.call({"author": "x"}, stuck, offer)
     assert got == {"code": 502, "message": "the same page came again"}
 
 
