@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from negotiation.errors import NO_VALUE, NOT_RUN
 from negotiation.llm.links.plans import (
     Meaning,
     Otherwise,
@@ -106,7 +107,7 @@ class PlanLines:
         return [
             *lines,
             *judging,
-            f'{none} = problem.endswith("gave no value")',
+            f"{none} = problem.endswith({NO_VALUE!r})",
             f"{condition[:-1]} and not {none}:",
             raising,
         ]
@@ -201,8 +202,11 @@ class PlanLines:
             "    try:",
             *indented(indented(self._asked(one, number, "given"))),
             "    except CapabilityError as problem:",
-            f'        told = "item " + str(len(pairs_{number}) + 1) + ": "',
-            "        raise CapabilityError(problem.code, told + problem.message)",
+            f"        told, at = problem.message, len(pairs_{number}) + 1",
+            # These words are for the requester's code, which looks at their beginning.
+            f"        if not told.startswith({NOT_RUN!r}):",
+            '            told = "item " + str(at) + ": " + told',
+            "        raise CapabilityError(problem.code, told)",
             f'    pairs_{number}.append({{"left": {item}, "right": output_{number}}})',
         ]
 

@@ -104,6 +104,10 @@ async def test_an_item_that_fails_is_told_by_its_number() -> None:
 
     got = await contact.call(articles(3), {"shop.price": price}, PRICE)
     assert got == {"code": 404, "message": "item 2: no such article"}
+    # The requester knows by the first words that it may ask again.
+    pending = {"shop.price": failing("approval-pending", "not run: ask again later")}
+    got = await contact.call(articles(3), pending, PRICE)
+    assert got == {"code": 500, "message": "not run: ask again later"}
 
 
 async def test_the_items_may_come_from_an_earlier_answer() -> None:
