@@ -106,7 +106,7 @@ def test_every_setting_stands_in_the_file_that_init_writes() -> None:
     shown = set()
     section = ""
     for line in text.splitlines():
-        if header := re.match(r"\[([a-z_]+)\]", line):
+        if header := re.match(r"\[([a-z0-9_]+)\]", line):
             section = header[1]
         elif line.startswith("[["):
             break

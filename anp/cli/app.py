@@ -11,6 +11,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from anp.cli.commands import (
+    a2a,
     attachments,
     calls,
     configuration,
@@ -87,6 +88,7 @@ for group in (
     calls,
     tasks,
     sessions,
+    a2a,
     servers,
     protocol_actions,
     peers,

@@ -14,12 +14,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from anp.interaction.states import TaskState
 from negotiation.strict_json import Json
 
 __all__ = [
+    "LOCAL",
     "CancelRequest",
     "Chunk",
     "EventContent",
@@ -38,6 +39,9 @@ __all__ = [
     "TaskChange",
     "TaskProgress",
 ]
+
+LOCAL: Final = "local:"
+"Prefix of the id of a party that is no peer but has a token of ours."
 
 Extra = Mapping[str, Any]
 "Fields of an object that the model does not know, as JSON."
@@ -101,6 +105,9 @@ class Party:
 
     params: Extra = field(default_factory=dict)
     "Parameters of the mode, such as `groupId`, and the `style` of point to point."
+
+    reads_log: bool = False
+    "It follows the log here, so that nothing is sent to it; no protocol carries this."
 
     extra: Extra = field(default_factory=dict)
 

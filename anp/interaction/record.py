@@ -232,6 +232,11 @@ class SessionRecord:
 
     # For the classes above.
 
+    @property
+    def _readers(self) -> set[str]:
+        parties = (self.session.requester, *self.session.participants)
+        return {one.id for one in parties if one.reads_log}
+
     def _restore(
         self,
         head: SessionHead,
@@ -282,6 +287,8 @@ class SessionRecord:
         if by != self.own:
             return
         for peer in self._targets(content):
+            if peer in self._readers:
+                continue
             self._unacknowledged.setdefault(peer, {})[event.number] = None
             if isinstance(content, Session):
                 self._opened.setdefault(peer, event.number)

@@ -446,6 +446,7 @@ def make_calls(
         policy=peers.policy,
         limits=written.limits,
         config=config.interaction,
+        think=think,
     )
     acceptor.tasks = tasks.serve
     enforcer.also = tasks.recheck

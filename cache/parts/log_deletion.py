@@ -114,7 +114,10 @@ class LogDeletion(StoreBase):
                 item = self._shelf.get(cache, LogItemRecord, key)
                 for name in () if item is None else item.names:
                     cache.delete(f"log_name/{name}")
-                for area in ("items", "open"):
+                areas = ["items", "open"]
+                if item is not None and item.owner is not None:
+                    areas.append(f"of-{item.owner}")
+                for area in areas:
                     cache.delete(f"log_mark/{area}/{key.rpartition('/')[2]}")
             cache.delete(key)
 

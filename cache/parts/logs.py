@@ -56,6 +56,9 @@ class LogItem:
     names: tuple[str, ...] = ()
     "Hashes under which it can be found; fixed when it is stored first."
 
+    owner: str | None = None
+    "Hash of the list in which it stands besides; fixed in the same way."
+
     updated: float = 0.0
     "When it was changed last, in seconds since 1970; filled in by the store."
 
@@ -192,14 +195,17 @@ class LogStore(LogDeletion):
         log = change.log
         known = self._shelf.get(cache, LogItemRecord, f"log_item/{log}/{item.id}")
         names = item.names if known is None else known.names
+        owner = item.owner if known is None else known.owner
         record = LogItemRecord(
-            log, item.id, change.at, item.open, _sealed(item.content), names
+            log, item.id, change.at, item.open, _sealed(item.content), names, owner
         )
         self._shelf.put(cache, record)
         if known is None:
             for name in names:
                 self._put_name(cache, LogNameRecord(name, log, item.id))
             self._shelf.put(cache, LogMarkRecord("items", item.id, log))
+            if owner is not None:
+                self._shelf.put(cache, LogMarkRecord(f"of-{owner}", item.id, log))
         self._mark(cache, LogMarkRecord("open", item.id, log), there=item.open)
 
     def _put_name(self, cache: Rows, record: LogNameRecord) -> None:
@@ -301,13 +307,16 @@ class LogStore(LogDeletion):
         before: str = "",
         limit: int = 100,
         only_open: bool = False,
+        owner: str | None = None,
     ) -> list[LogItem]:
         """Return a page of the items of all logs, newest first.
 
         Args:
+            owner: See `LogItem.owner`; only those, whether open or not.
             before: Id of the last one of the page before; empty for the first page.
         """
         area = "open" if only_open else "items"
+        area = area if owner is None else f"of-{owner}"
         marks = self._marks(cache, area, before=before, limit=limit, descending=True)
         found = (self._item(cache, mark) for mark in marks)
         return [item for item in found if item is not None]
@@ -378,5 +387,6 @@ def _item(record: LogItemRecord) -> LogItem:
         open=record.open,
         log=record.log,
         names=record.names,
+        owner=record.owner,
         updated=record.updated,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -100,12 +100,15 @@ class LogItemRecord(Record, kind="log_item"):
     names: tuple[Hash, ...] = ()
     "Names under which it can be found."
 
+    owner: Hash | None = None
+    "The list of its own in which it stands besides, such as that of one caller."
+
 
 @dataclass(frozen=True)
 class LogMarkRecord(Record, kind="log_mark"):
-    """An entry in one of the lists: all items, open items, busy logs."""
+    """An entry in one of the lists: all items, open items, busy logs, of an owner."""
 
-    area: Literal["items", "open", "busy"]
+    area: Annotated[str, Field(pattern=r"^(items|open|busy|of-[0-9a-f]{64})$")]
 
     id: Id
     "The item, or the log in the list of busy ones."

@@ -13,9 +13,9 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from anp.sidecar.api.app import _served, _tcp_listener
 from anp.sidecar.api.connections import CONNECTION, ConnectionLimits
 from anp.sidecar.api.guard import load_token
+from anp.sidecar.api.servers import served, tcp_listener
 from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 from tests.e2e.owner import owner_client
@@ -60,8 +60,8 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 @contextlib.asynccontextmanager
 async def door(limits: ConnectionLimits) -> AsyncIterator[int]:
     """Serve `app` at a port; return the port."""
-    listener = _tcp_listener(0)
-    async with _served(listener, app, name="port", limits=limits):
+    listener = tcp_listener("127.0.0.1", 0, "listen.api_port")
+    async with served(listener, app, name="port", limits=limits):
         yield listener.getsockname()[1]
 
 

@@ -15,4 +15,5 @@
 * `spend`: `spend`: the cost of models.
 * `operation`: `reload`, `health`, `doctor` and `dashboard`.
 * `tasks`: `tasks` and `sessions`: work of peers that lasts.
+* `a2a`: a2a tokens: the callers of the A2A face.
 """

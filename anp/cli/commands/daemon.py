@@ -63,6 +63,16 @@ def up(
     context: typer.Context,
     host: Host = None,
     port: Port = None,
+    a2a: Annotated[
+        int | None,
+        typer.Option(
+            "--a2a",
+            min=0,
+            max=65_535,
+            metavar="PORT",
+            help="Port of 127.0.0.1 for callers of A2A; 0 lets the system choose.",
+        ),
+    ] = None,
     ready_file: Annotated[
         Path | None,
         typer.Option(
@@ -81,7 +91,8 @@ def up(
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
-    flags = {"listen.host": host, "listen.port": port}
+    own = None if a2a is None else f"127.0.0.1:{a2a}"
+    flags = {"listen.host": host, "listen.port": port, "a2a.listen": own}
     is_new = not home.key_file.exists()
     config = load_settings(settings, flags)
 
@@ -91,16 +102,20 @@ def up(
 
     set_logs(config)
 
-    def on_ready(url: str, did: str) -> None:
+    def on_ready(url: str, did: str, a2a: str | None) -> None:
         gc.freeze()
         gc.enable()
         if as_json:
             known = {"did": did, "url": url, "address": f"{url}#{did}"}
+            if a2a is not None:
+                known["a2a"] = a2a
             print(json.dumps(known), flush=True)
             return
         if is_new:
             print(f"made a new identity in {home.path}")
         print(f"did      {did}\naddress  {url}#{did}", flush=True)
+        if a2a is not None:
+            print(f"a2a      {a2a}", flush=True)
 
     asyncio.run(
         run_daemon(

@@ -85,8 +85,10 @@ def run(
     async def until(address: ApiAddress) -> None:
         codes.append(await _beside(command, home, address))
 
-    def ready(url: str, did: str) -> None:
+    def ready(url: str, did: str, a2a: str | None) -> None:
         progress(f"anpd: {url}#{did}")
+        if a2a is not None:
+            progress(f"anpd: A2A at {a2a}")
 
     asyncio.run(run_daemon(home, config, ready_file=None, on_ready=ready, until=until))
     return codes[0]

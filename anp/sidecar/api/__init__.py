@@ -11,4 +11,5 @@
 * `problems`: errors as problem documents, with their HTTP status.
 * `event_stream`: events as server-sent events.
 * `dashboard`: the pages for the owner's browser.
+* `servers`: Web servers of the daemon, each on a listener of its own.
 """

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import socket
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,8 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
+from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.dashboard import Dashboard
 from anp.sidecar.api.guard import Door, Guard, load_token, new_token
 from anp.sidecar.api.openapi import openapi
@@ -36,6 +32,7 @@ from anp.sidecar.api.operations.protocols import ProtocolOperations
 from anp.sidecar.api.operations.sessions import SessionOperations
 from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
+from anp.sidecar.api.servers import served, tcp_listener, unix_listener
 from anp.sidecar.api.table import Operation, operations_in, routes_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import OwnerAddress
@@ -49,15 +46,6 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 "The only address that the API is ever bound to."
-
-BACKLOG = 128
-"Connections that wait to be taken."
-
-ACCEPTED_AT_ONCE = 16
-"""Connections that are taken in one turn of the loop.
-
-The loop also tries this often when descriptors have run out, with a traceback each.
-"""
 
 SOCKET_LIMITS = ConnectionLimits(max_known=192)
 "Limits of a socket: its clients have streams and calls that go on for long."
@@ -155,10 +143,10 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         # Connections of the agent's program never take the owner's places.
         owner_path = daemon.home.owner_socket_path()
         for name, each in (("socket", path), ("owner", owner_path)):
-            listener = _unix_listener(each)
+            listener = unix_listener(each)
             stack.callback(each.unlink, missing_ok=True)
             await stack.enter_async_context(
-                _served(listener, app, name=name, limits=SOCKET_LIMITS)
+                served(listener, app, name=name, limits=SOCKET_LIMITS)
             )
         daemon.home.write_owner(OwnerAddress(str(owner_path), owner_token))
         stack.callback(daemon.home.remove_owner)
@@ -169,7 +157,9 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
             """Open the loopback port unless it is open; return its address."""
             async with opening:
                 if not opened:
-                    tcp = _tcp_listener(daemon.config.listen.api_port or 0)
+                    tcp = tcp_listener(
+                        LOOPBACK, daemon.config.listen.api_port or 0, "listen.api_port"
+                    )
                     port = tcp.getsockname()[1]
                     session = partial(dashboard.admits, port=port)
                     app = make_app(
@@ -184,7 +174,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
                         more=[*mount.routes(), *dashboard.routes()],
                     )
                     await loopback.enter_async_context(
-                        _served(tcp, app, name="port", limits=ConnectionLimits())
+                        served(tcp, app, name="port", limits=ConnectionLimits())
                     )
                     opened.append(f"http://{LOOPBACK}:{port}")
             return opened[0]
@@ -200,87 +190,3 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         stack.callback(daemon.calls.end_watching)
         stack.callback(daemon.tasks.sessions.end_watching)
         yield doors
-
-
-@contextlib.asynccontextmanager
-async def _served(
-    listener: socket.socket, app: ASGIApp, *, name: str, limits: ConnectionLimits
-) -> AsyncIterator[None]:
-    config = DoorConfig(
-        app,
-        name=name,
-        limits=limits,
-        backlog=ACCEPTED_AT_ONCE,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
-        timeout_graceful_shutdown=5,
-    )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-    looking = asyncio.create_task(config.look_after())
-    try:
-        await server.is_up.wait()
-        # More may wait than are taken at once.
-        listener.listen(BACKLOG)
-        yield
-    finally:
-        server.should_exit = True
-        await serving
-        looking.cancel()
-        listener.close()
-
-
-def _unix_listener(path: Path) -> socket.socket:
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # uvicorn's own `uds=` would leave the socket open to everybody (0666).
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-    except OSError as exc:
-        listener.close()
-        raise CallError(
-            ErrorKind.LOCAL_RESOURCE, f"cannot listen on {path}: {exc.strerror}"
-        ) from exc
-    finally:
-        os.umask(before)
-    return listener
-
-
-def _tcp_listener(port: int) -> socket.socket:
-    # With its protocol named, asyncio sets TCP_NODELAY on what it accepts; without it
-    # the two writes of an answer wait 40 ms for the client's acknowledgement.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((LOOPBACK, port))
-        listener.listen(BACKLOG)
-    except OSError as exc:
-        listener.close()
-        raise CallError(
-            ErrorKind.LOCAL_RESOURCE,
-            f"cannot listen on {LOOPBACK}:{port}: {exc.strerror}; "
-            "set another listen.api_port",
-        ) from exc
-    return listener
-
-
-class _Server(uvicorn.Server):
-    """A web server that reports its start, and leaves signals to the daemon."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.is_up = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        try:
-            await super().startup(sockets=sockets)
-        finally:
-            self.is_up.set()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        yield

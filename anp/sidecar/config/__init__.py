@@ -8,4 +8,5 @@
 * `lookup`: the needs and peers that the owner's words name.
 * `offers`: the offers and limits that follow for the wire.
 * `entries`: what the owner may write several times: `[[need]]` and `[[peer]]`.
+* `a2a`: The owner's settings of the A2A face.
 """

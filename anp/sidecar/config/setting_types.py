@@ -17,6 +17,7 @@ __all__ = [
     "Capabilities",
     "Count",
     "Effort",
+    "Endpoint",
     "Headers",
     "HttpUrl",
     "KeepSeconds",
@@ -61,6 +62,9 @@ Count = Annotated[int, Field(ge=0, le=1_000_000)]
 Effort = Annotated[str, Field(pattern=r"^[a-z]{1,16}$")]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")]
 HeaderValue = Annotated[str, Field(pattern=r"^[!-~]([ -~]{0,4094}[!-~])?$")]
+Endpoint = Annotated[
+    str, Field(pattern=r"^([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):[0-9]{1,5}$")
+]
 Headers = Mapping[HeaderName, HeaderValue]
 HttpUrl = Annotated[str, Field(pattern=r"^https?://[^/\s?#@]+(/[^\s?#]*)?$")]
 KeepSeconds = Annotated[float, Field(ge=60, le=366 * 86_400, allow_inf_nan=False)]

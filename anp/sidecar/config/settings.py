@@ -15,6 +15,7 @@ from pydantic import Field
 from anp.errors import ConfigError
 from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
 from anp.sidecar.config.setting_types import (
     Bytes,
@@ -469,6 +470,7 @@ class Config(Section):
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     call: CallConfig = field(default_factory=CallConfig)
     interaction: InteractionConfig = field(default_factory=InteractionConfig)
+    a2a: A2aConfig = field(default_factory=A2aConfig)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     cache: CacheConfig = field(default_factory=CacheConfig)
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)

@@ -35,6 +35,7 @@ class Exposure:
         self._watchers: list[Callable[[], None]] = []
         self._peers = tuple(peers)
         self._of_peers = _of_peers(self._peers)
+        self._of_callers: Mapping[str, Collection[tuple[str, ...]]] = {}
 
     def set_peers(self, peers: Iterable[PeerEntry]) -> None:
         """Take what the owner's configuration exposes to single peers now."""
@@ -42,6 +43,13 @@ class Exposure:
         found = _of_peers(self._peers)
         if found != self._of_peers:
             self._of_peers = found
+            self.changed()
+
+    def set_callers(self, expose: Mapping[str, tuple[str, ...]]) -> None:
+        """Take what the owner exposes to single callers that are no peers, by id."""
+        found = {name: (rules,) for name, rules in expose.items()}
+        if found != self._of_callers:
+            self._of_callers = found
             self.changed()
 
     def exposed_to(self, name: str) -> tuple[str, ...]:
@@ -179,6 +187,8 @@ class Exposure:
         )
 
     def _rules(self, peer: str | None) -> Collection[tuple[str, ...]]:
+        if peer is not None and peer in self._of_callers:
+            return self._of_callers[peer]
         if peer is None or not self._of_peers:
             return ()
         return self._of_peers.get(agent_name(peer), ())

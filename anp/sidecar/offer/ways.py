@@ -39,6 +39,9 @@ class WayIn(StrEnum):
     TASK = "task"
     "A task of a session, whatever protocol carries it."
 
+    A2A = "a2a"
+    "A task of a caller of the A2A face."
+
     OWNER = "owner"
     "The owner's own trial of an exposed capability; there is no peer."
 
@@ -82,6 +85,7 @@ WAYS: Final[Mapping[WayIn, WayRule]] = MappingProxyType(
         WayIn.VERIFICATION: WayRule(approval=Approval.PROTOCOL, read_only=True),
         WayIn.REPAIR: WayRule(approval=Approval.PROTOCOL, repeatable=True),
         WayIn.TASK: WayRule(approval=Approval.CAPABILITY),
+        WayIn.A2A: WayRule(approval=Approval.CAPABILITY),
         WayIn.OWNER: WayRule(approval=Approval.NONE),
     }
 )

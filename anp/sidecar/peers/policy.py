@@ -11,6 +11,7 @@ from functools import lru_cache
 from anp.channel.core.shares import address_key
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import agent_of
+from anp.interaction.elements import LOCAL
 from anp.sidecar.config.settings import Config
 from cache.errors import StoreUnavailable
 from cache.records.peers import PeerRecord, PeerState
@@ -182,7 +183,9 @@ class PeerPolicy:
         states = {peer.state for peer in known}
         if PeerState.BLOCKED in states or names & self.rules.blocked:
             return PeerState.BLOCKED
-        if PeerState.ALLOWED in states or names & self.rules.allowed:
+        is_local = any(did.startswith(LOCAL) for did in dids)
+        if PeerState.ALLOWED in states or names & self.rules.allowed or is_local:
+            # Who has a token of ours was let in with it.
             return PeerState.ALLOWED
         return PeerState.UNKNOWN
 

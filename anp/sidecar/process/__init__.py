@@ -6,4 +6,5 @@
 * `service`: talks to the service manager.
 * `clock`: asks the system about its clock.
 * `doctor`: checks what works on this machine, and says how to mend the rest.
+* `a2a_face`: Starts the A2A face of a daemon, if its owner wants one.
 """

@@ -15,6 +15,7 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
+from anp.sidecar.process.a2a_face import serve_a2a
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
@@ -32,7 +33,7 @@ async def run_daemon(
     config: Config,
     *,
     ready_file: Path | None,
-    on_ready: Callable[[str, str], None],
+    on_ready: Callable[[str, str, str | None], None],
     until: Callable[[ApiAddress], Awaitable[None]] | None = None,
     load: Callable[[], Config] | None = None,
     on_config: Callable[[Config], None] | None = None,
@@ -44,7 +45,7 @@ async def run_daemon(
         on_config: Told when a reload changed it.
         until: Run the daemon until this returns instead, and leave signals alone.
         ready_file: Gets `url` and `did` as JSON when peers can connect.
-        on_ready: The same for people, with URL and DID.
+        on_ready: The same for people, with URL, DID, and URL of the A2A face.
 
     Raises:
         CallError: The home or the port is in use; or `timeout`, calls were cut off.
@@ -78,7 +79,11 @@ async def run_daemon(
             stack.callback(reporting.cancel)
             if until is None:
                 await stack.enter_async_context(signals.handled(reload))
-            async with daemon.running(), serve_api(daemon) as doors:
+            async with (
+                daemon.running(),
+                serve_api(daemon) as doors,
+                serve_a2a(daemon) as a2a,
+            ):
                 address = ApiAddress(
                     str(doors.socket),
                     os.getpid(),
@@ -91,7 +96,7 @@ async def run_daemon(
                 try:
                     if ready_file is not None:
                         write_ready_file(ready_file, url=daemon.url, did=daemon.did)
-                    on_ready(daemon.url, daemon.did)
+                    on_ready(daemon.url, daemon.did, a2a)
                     manager.ready(f"{daemon.url}#{daemon.did}")
                     started.set()
                     alive = asyncio.create_task(manager.keep_alive())

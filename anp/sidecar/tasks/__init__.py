@@ -18,4 +18,6 @@
 * `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
   (DESIGN.md, Trust).
 * `watchers`: Everybody who follows the events of sessions.
+* `choice`: The capability that a task without a name of one asks for.
+* `skills`: Finds the skill that the messages of a task ask for.
 """

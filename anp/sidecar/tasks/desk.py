@@ -18,6 +18,7 @@ from anp.sidecar.config.settings import InteractionConfig
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.sessions import Sessions
+from anp.sidecar.tasks.skills import SkillChooser
 from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
 from sandbox.pool.shares import Rank, Share, current_share
 
@@ -88,6 +89,7 @@ class TaskDesk:
         capabilities: CapabilityCalls,
         policy: PeerPolicy,
         room: Room,
+        skills: SkillChooser,
     ) -> None:
         self._config = config
         self._sessions = sessions
@@ -96,6 +98,9 @@ class TaskDesk:
         self._room = room
         self._places: dict[tuple[str, str], _Place] = {}
         self._used: Counter[Share] = Counter()
+        self.skills = skills
+        "Finds the capability of tasks that name none."
+
         self._opened = StrangerPace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
 
     @property
@@ -150,6 +155,7 @@ class TaskDesk:
             max_wait=self._config.max_wait,
             peer=task.requester,
             peer_did=task.requester,
+            chooser=self.skills,
         )
         running = asyncio.create_task(counted(self._run(worker, share)))
         self._places[key] = _Place(worker, running, share)

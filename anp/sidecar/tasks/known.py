@@ -22,6 +22,7 @@ __all__ = [
     "known_task",
     "maker_of",
     "new_id",
+    "owner_name",
     "session_name",
     "utc_now",
 ]
@@ -84,6 +85,12 @@ def session_name(requester: str, session: str) -> str:
         requester: Its requester's DID, since two of them may choose the same id.
     """
     name = f"session\0{requester}\0{session}"
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def owner_name(caller: str) -> str:
+    """Return the name of the list of a local caller's tasks."""
+    name = f"owner\0{caller}"
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 

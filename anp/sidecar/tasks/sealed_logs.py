@@ -94,11 +94,18 @@ class SealedLogs:
         return None if found is None else self._items([found])[0]
 
     def log_items(
-        self, *, before: str = "", limit: int = 100, only_open: bool = False
+        self,
+        *,
+        before: str = "",
+        limit: int = 100,
+        only_open: bool = False,
+        owner: str | None = None,
     ) -> list[LogItem]:
         """See `LogStore.log_items`."""
         return self._items(
-            self._store.log_items(before=before, limit=limit, only_open=only_open)
+            self._store.log_items(
+                before=before, limit=limit, only_open=only_open, owner=owner
+            )
         )
 
     def items_of_log(

@@ -33,6 +33,7 @@ from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
@@ -40,6 +41,7 @@ from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
+from anp.sidecar.tasks.skills import SkillChooser
 from negotiation.consensus.written import WrittenLimits
 
 __all__ = ["TaskService"]
@@ -77,6 +79,7 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        think: Think,
     ) -> None:
         self._identities = identities
         self._finder = finder
@@ -92,6 +95,7 @@ class TaskService:
             capabilities=capabilities,
             policy=policy,
             room=self._room,
+            skills=SkillChooser(capabilities.gate, think),
         )
         self._exchange = SessionPeers(
             identities=identities,

@@ -16,7 +16,7 @@ from typing import Any
 
 from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
-from anp.interaction.elements import Session, SessionEvent, Task
+from anp.interaction.elements import LOCAL, Session, SessionEvent, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Acknowledgement, Send, SessionOpen
 from anp.interaction.record import RECENT_EVENTS, Step
@@ -35,6 +35,7 @@ from anp.sidecar.tasks.known import (
     NoTask,
     known_task,
     new_id,
+    owner_name,
     session_name,
     utc_now,
 )
@@ -280,11 +281,24 @@ class Sessions:
         return (await self._entry(log)).items[task]
 
     async def tasks(
-        self, *, before: str = "", limit: int = PAGE, only_open: bool = False
+        self,
+        *,
+        before: str = "",
+        limit: int = PAGE,
+        only_open: bool = False,
+        owner: str | None = None,
     ) -> list[KnownTask]:
-        """Return a page of all tasks, newest first."""
+        """Return a page of all tasks, newest first.
+
+        Args:
+            owner: Id of a local caller, of which alone the tasks are wanted.
+        """
         found = await asyncio.to_thread(
-            self._store.log_items, before=before, limit=limit, only_open=only_open
+            self._store.log_items,
+            before=before,
+            limit=limit,
+            only_open=only_open,
+            owner=None if owner is None else owner_name(owner),
         )
         return [known_task(one) for one in found]
 
@@ -399,6 +413,8 @@ class Sessions:
         for name in step.tasks:
             entry.items.setdefault(name, new_id(entry.log[-1]))
         session = conversation.session
+        requester = session.requester.id
+        owner = owner_name(requester) if requester.startswith(LOCAL) else None
         change = LogChange(
             log=entry.log,
             after=conversation.last - len(step.events),
@@ -409,6 +425,7 @@ class Sessions:
                     id=entry.items[name],
                     content=task_bytes(conversation.tasks[name]),
                     open=not is_terminal(conversation.tasks[name].state),
+                    owner=owner,
                 )
                 for name in step.tasks
             ),

@@ -8,13 +8,14 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anp.channel.stranger_work import counted
 from anp.interaction.chunks import split_message
 from anp.interaction.conversation import Conversation, start_key
 from anp.interaction.elements import (
+    LOCAL,
     Message,
     MessagePurpose,
     Part,
@@ -37,6 +38,7 @@ from anp.sidecar.attachments.requester import (
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
@@ -109,6 +111,7 @@ class Worker:
         max_wait: float,
         peer: str,
         peer_did: str,
+        chooser: Chooser,
     ) -> None:
         """Take a task; `run` does it.
 
@@ -119,7 +122,9 @@ class Worker:
             max_wait: Seconds for which it may wait for the owner's word.
             peer: The requester's DID in its canonical form.
             peer_did: Its DID as it shows itself.
+            chooser: Finds the capability of a task that names none.
         """
+        self._chooser = chooser
         self._log = log
         self._task = task
         self._sessions = sessions
@@ -130,6 +135,7 @@ class Worker:
         "The requester's DID in its canonical form."
 
         self._peer_did = peer_did
+        self._way = WayIn.A2A if task.requester.startswith(LOCAL) else WayIn.TASK
         self._asked: asyncio.Future[TaskAnswer] | None = None
         self._notes: deque[Progress] = deque(maxlen=MAX_NOTES)
         self._noted = asyncio.Event()
@@ -161,6 +167,9 @@ class Worker:
 
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
+        return (await self._ask(question)).reply
+
+    async def _ask(self, question: Question) -> TaskAnswer:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
@@ -179,7 +188,7 @@ class Worker:
         )
         answer = await asked
         await self._report(TaskState.WORKING)
-        return answer.reply
+        return answer
 
     def answer(self, answer: TaskAnswer) -> None:
         """Give the agent a message of its requester's; unasked ones stay in the log."""
@@ -254,6 +263,12 @@ class Worker:
         if is_terminal(state):
             return None
         self._started = is_started(state)
+        refused = await self._choose()
+        # To ask the requester, it had to be accepted.
+        conversation = await self._sessions.conversation(self._log)
+        state = conversation.tasks[self._task.id].state
+        if refused is not None:
+            return await self._refuse(state, "unknown_action", refused)
         capability = self._find()
         if capability is None:
             return await self._refuse(
@@ -289,6 +304,24 @@ class Worker:
             )
         return await self._over(TaskState.COMPLETED)
 
+    async def _choose(self) -> str | None:
+        """Find the capability, with the requester's help; return why there is none."""
+        if self._task.capability:
+            return None
+        messages = list(self._task.messages)
+        while True:
+            chosen = await self._chooser.choose(self._task.requester, messages)
+            match chosen:
+                case NoSkill(text=text):
+                    return text
+                case Wanted(text=text):
+                    answer = await self._ask(Question(text=text))
+                    messages.append(answer.message)
+                case Choice(capability=name, parts=parts):
+                    said = replace(messages[0], parts=parts)
+                    self._task = replace(self._task, capability=name, messages=(said,))
+                    return None
+
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         clock = asyncio.get_running_loop().time
         ends = clock() + self._max_wait
@@ -297,7 +330,7 @@ class Worker:
                 return await self._capabilities.run(
                     name,
                     arguments,
-                    way=WayIn.TASK,
+                    way=self._way,
                     peer=self.peer,
                     peer_did=self._peer_did,
                     max_payload=MAX_VALUES,
@@ -318,9 +351,7 @@ class Worker:
         self._started = True
 
     def _find(self) -> Capability | None:
-        return self._capabilities.gate.find(
-            WayIn.TASK, self.peer, self._task.capability
-        )
+        return self._capabilities.gate.find(self._way, self.peer, self._task.capability)
 
     async def _refuse(
         self, state: str, code: str, reason: str, *, later: str = ""
@@ -341,7 +372,7 @@ class Worker:
             )
 
     def _unknown(self) -> str:
-        offered = self._capabilities.gate.offered(WayIn.TASK, self.peer)
+        offered = self._capabilities.gate.offered(self._way, self.peer)
         names = ", ".join(sorted(one.name for one in offered))[:MAX_NAMED]
         return (
             f"there is no capability {self._task.capability[:200]!r}; "

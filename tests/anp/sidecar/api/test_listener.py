@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from anp.sidecar.api.app import LOOPBACK, _tcp_listener
+from anp.sidecar.api.app import LOOPBACK
+from anp.sidecar.api.servers import tcp_listener
 
 
 async def test_answers_over_loopback_leave_at_once() -> None:
-    listener = _tcp_listener(0)
+    listener = tcp_listener("127.0.0.1", 0, "listen.api_port")
     accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def taken(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

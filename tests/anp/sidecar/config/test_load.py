@@ -271,11 +271,11 @@ def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
     examples = (
         *("public_url", "model", "base_url", "peers", "api_key", "reasoning"),
         *("temperature", "seed", "headers", "price", "publish", "ca_file"),
-        *("tls_", "url", "api_port", "endpoint"),
+        *("tls_", "url", "api_port", "endpoint", "listen"),
     )
     lines = [line for line in sections.splitlines() if not line.startswith(examples)]
     found = tomllib.loads("\n".join(lines))
-    assert len(found) == 18
+    assert len(found) == 19
     assert load(tmp_path, "\n".join(lines)) == load(tmp_path)
 
 

@@ -1,0 +1,15 @@
+"""A2A 0.3 and 1.0 as a codec over sessions and tasks.
+
+* `objects`: The objects of A2A as both versions mean them; see `reader` and `writer`.
+* `reader`: Reads what callers of A2A 0.3 and 1.0 send (A2A-11 to A2A-13). Pure.
+* `view`: A task of a session as A2A shows it: made of the events of its log. Pure.
+* `words`: The words of A2A 0.3 and 1.0: methods, states and errors (A2A-14, A2A-16,
+  A2A-22).
+* `writer`: Writes the objects of A2A in the form of 0.3 or of 1.0 (A2A-13 to A2A-18).
+  Pure.
+* `intents`: The intent extension: a message says which skill it means (INT-1 to
+  INT-13). Pure.
+
+`words` has methods, states and errors; `objects` what both versions mean; `reader` and
+`writer` their two forms in JSON; `view` makes a task of A2A out of a session's log.
+"""
