@@ -13,7 +13,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks obedient soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -29,6 +29,7 @@ help:
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
 	@echo "make test-everything  the MCP reference server attached, by every face"
+	@echo "make obedient over eighty attacks on a model that obeys every text (three minutes)"
 	@echo "make attacks over fifty attacks on a daemon, and what good peers see meanwhile (half an hour)"
 	@echo "make soak    fifty peers, reloads and kills for a quarter of an hour; every answer compared"
 	@echo "make explore new examples for every property test (make test repeats known ones)"
@@ -189,6 +190,9 @@ long-call: venv
 test-everything: venv
 	@[ -f "$(EVERYTHING)" ] || { echo "test-everything: no EVERYTHING; npm install @modelcontextprotocol/server-everything and give the path of its dist/index.js"; exit 1; }
 	ANPD_EVERYTHING="$(abspath $(EVERYTHING))" $(BIN)/pytest -n 0 -s tests/e2e/test_everything_server.py
+
+obedient: venv
+	$(BIN)/python -m tests.attacks_model
 
 # ATTACKS="--only NAME" measures some; "--list" prints them all.
 attacks: venv

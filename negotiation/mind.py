@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from negotiation.need import Capability, Need, Schema
 from negotiation.strict_json import Json
@@ -14,6 +14,7 @@ __all__ = [
     "Accept",
     "Counter",
     "Demand",
+    "HALF_FAILED",
     "HalfRunner",
     "HalfSource",
     "MessageParser",
@@ -24,6 +25,10 @@ __all__ = [
     "Validator",
     "Verdict",
 ]
+
+
+HALF_FAILED: Final = "our half for this document failed"
+"Reason for a peer; findings quote values, such as the data of a call."
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,10 @@ class Reject:
     """The negotiation ends, as no document can settle it (ANP-Q23)."""
 
     reason: str
-    "Reason in words that the peer may see; names what is missing."
+    "Reason in words that name what is missing; the peer sees it unless `told` is set."
+
+    told: str = ""
+    "Words for the peer in place of a reason that may quote the data of the call."
 
 
 Verdict = Accept | Counter | Reject

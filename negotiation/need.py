@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from negotiation.strict_json import Json, canonical_json
 
 __all__ = [
+    "NAME_ONLY",
     "Capability",
     "Role",
     "Schema",
@@ -21,6 +23,9 @@ __all__ = [
 
 Schema = dict[str, Any] | bool
 "A JSON Schema 2020-12; `True` allows every value, `False` none."
+
+NAME_ONLY = re.compile(r"[\w./-]{1,64}")
+"Matches a requirement that is only the name of a capability."
 
 MAX_INFERRED_DEPTH = 12
 "Deepest data whose shape is inferred; a level of data is two levels of schema."
@@ -56,6 +61,12 @@ class Need:
 
     output_schema: Schema | None = None
     "Schema of the result, or None when any result is accepted."
+
+    @property
+    def is_sentence(self) -> bool:
+        """True when words say what is wanted, and neither a schema nor a bare name."""
+        text = self.requirement.strip()
+        return self.input_schema is None and NAME_ONLY.fullmatch(text) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ from anp.sidecar.minds.accounts import Spending
 from anp.sidecar.minds.afterwards import Afterwards
 from anp.sidecar.minds.minds import Minds
 from anp.sidecar.minds.models import make_endpoint, make_spending
+from anp.sidecar.minds.templates import Templates
 from anp.sidecar.offer.attached import Attaching
 from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
@@ -414,6 +415,7 @@ def make_calls(
         own_did=own_did,
         offer=meta,
         remember=remember,
+        templates=Templates(think, minds.spending),
         test_cases=config.negotiation.test_cases,
         shares_agreements=config.policy.share_agreements,
     )

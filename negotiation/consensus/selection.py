@@ -17,7 +17,9 @@ from negotiation.errors import DocumentError, SchemaError
 from negotiation.mind import Demand
 from negotiation.need import Capability, Need
 from negotiation.rules.choice import choose, choose_by_name
-from negotiation.rules.fit import fit_requester
+from negotiation.rules.claims import missed_claim
+from negotiation.rules.fit import fit_requester, given_schema
+from negotiation.rules.formats import insisted_format
 from negotiation.rules.rules import own_terms, propose
 from negotiation.schema.plan import Mismatch, Plan
 
@@ -51,18 +53,22 @@ class Pick:
 def meant_capability(listing: ProtocolListing, demand: Demand) -> Capability | None:
     """Return the only capability of a list that a need means, or None.
 
-    One with side effects must be named in the requirement (DESIGN.md,
-    Negotiation).
+    One with side effects must be named in the requirement (DESIGN.md, Negotiation).
+    None is meant whose answer would lose a unit, a format or a value of the words.
     """
     capabilities = listing.capabilities
-    if not capabilities:
+    requirement = demand.need.requirement
+    if not capabilities or insisted_format(requirement):
         return None
     try:
         chosen = choose(read_document(propose(demand)), capabilities)
     except (DocumentError, SchemaError):
         return None
-    # A chain of several capabilities requires a negotiation.
-    return chosen if isinstance(chosen, Capability) else None
+    if not isinstance(chosen, Capability):
+        # A chain of several capabilities requires a negotiation.
+        return None
+    missed = missed_claim(requirement, chosen, given_schema(demand))
+    return None if missed else chosen
 
 
 @dataclass(frozen=True, slots=True)

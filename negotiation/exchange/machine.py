@@ -207,8 +207,8 @@ class Machine(Speaker[Event]):
                 self._agree(now)
             case Counter(document, summary):
                 self._counter(document, summary, now)
-            case Reject(reason):
-                self._fail(FailureKind.REJECTED, reason, by_peer=False, now=now)
+            case Reject(why, told):
+                self._fail(FailureKind.REJECTED, why, by_peer=False, now=now, told=told)
 
     def module_ready(self, *, now: float) -> None:
         """Announce our code (ANP-41), at once or together with a following `Accept`.

@@ -27,9 +27,11 @@ from negotiation.llm.asking.questions import (
 from negotiation.llm.links.spots import Root, described, spots_of
 from negotiation.llm.memory import Memory
 from negotiation.llm.steps.advice import read_selection, select_question
+from negotiation.llm.steps.marks import marks_question, read_marks
 from negotiation.messages import cut_text
 from negotiation.mind import Demand, Offer, Side
 from negotiation.need import Capability, Schema
+from negotiation.rules.templates import Mark
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, canonical_json, parse_json
@@ -367,6 +369,14 @@ class Assessor:
                 return words
         raise MindError("the model has no words for an answer")
 
+    async def mark_values(self, requirement: str) -> tuple[Mark, ...]:
+        """Return the values in the words of our need, each with a name.
+
+        Raises:
+            MindError: The model failed.
+        """
+        return read_marks(await self._ask(marks_question(requirement)))
+
     async def serve_text(self, text: str, offer: Offer) -> Spoken:
         """Return the exposed capability that a natural-language text asks for (ANP-71).
 
@@ -448,6 +458,9 @@ class Assessor:
         if len(named.capabilities) == len(set(offer.hints)):
             # Each hint is the name of a capability, so there is nothing to ask.
             return named
+        # A hint belongs to the words of a requirement: with the same bytes for all its
+        # spacings a peer that breaks off and asks anew gets no second choice.
+        requirement = " ".join(requirement.split())
         key = Memory.key(requirement, offer)
         known = self._memory.advised.get(key)
         if known is None:

@@ -43,15 +43,21 @@ from negotiation.llm.steps.offer import (
     read_offer,
 )
 from negotiation.llm.steps.phrases import codec_question, read_codec
-from negotiation.llm.steps.propose import needs_model, propose_question, read_proposal
+from negotiation.llm.steps.propose import (
+    needs_model,
+    propose_question,
+    read_again,
+    read_proposal,
+)
 from negotiation.llm.steps.reply import (
     ReplyForm,
     read_reply,
     reply_form,
     reply_question,
 )
-from negotiation.llm.verdicts import counter, listed, missing_reason, summary
+from negotiation.llm.verdicts import counter, declined, listed, missing_reason, summary
 from negotiation.mind import (
+    HALF_FAILED,
     Accept,
     Counter,
     Demand,
@@ -124,15 +130,8 @@ class LlmMind(Assessor):
         found = read_proposal(demand, answer, self._held)
         if isinstance(found, list):
             question = propose_question(demand, problems=found, previous=answer)
-            wanted, again = answer["format"], await self._ask(question)
-            found = read_proposal(demand, again, self._held)
-            if not isinstance(found, list) and found.format != wanted:
-                found = [f"the second answer has the format {found.format}"]
-            if isinstance(found, list):
-                raise MindError(
-                    f"the task insists on messages that are not JSON ({wanted}), and "
-                    f"no document describes them: {listed(found)}"
-                )
+            again = await self._ask(question)
+            found = read_again(demand, answer, again, self._held)
         if found.codec:
             self._memory.codecs.put(document_hash(found.text), found.codec)
             self._memory.formats.put(key, found.format)
@@ -361,8 +360,9 @@ class LlmMind(Assessor):
             return Accept()
         if isinstance(found, Unserved):
             said = f"; missing: {found.missing}" if found.missing else ""
-            return Reject(f"the document does not serve the task{said}")
-        return Reject(f"the task cannot use this document: {listed(found.reasons)}")
+            return declined(f"the document does not serve the task{said}", demand)
+        reasons = listed(found.reasons)
+        return declined(f"the task cannot use this document: {reasons}", demand)
 
     async def _plan_reply(
         self, form: ReplyForm, problems: tuple[str, ...] = ()
@@ -392,15 +392,15 @@ class LlmMind(Assessor):
         self, candidate: str, side: Side, sent: Sequence[str], findings: Sequence[str]
     ) -> Verdict:
         """Answer without a question after our half for a document failed."""
-        reason = f"our half for this document failed: {listed(findings)}"
+        reason = f"{HALF_FAILED}: {listed(findings)}"
         known = self._memory.plans.get(Memory.key(candidate, side))
         if known is not None:
             known.failed = True
         if isinstance(side, Demand):
             ours = await self.propose(side)
             if ours in sent:
-                return Reject(reason)
-            return Counter(ours, summary("the terms of our task", (reason,)))
+                return Reject(reason, HALF_FAILED)
+            return Counter(ours, summary("the terms of our task", (HALF_FAILED,)))
         plan = known.plan if known is not None else None
         if isinstance(plan, ProviderPlan) and len(plan.calls) == 1:
             return counter(plan.calls[0].capability, side, sent, (reason,))

@@ -7,10 +7,10 @@ from typing import Final
 
 from negotiation.errors import DocumentError
 from negotiation.llm.asking.questions import one_line
-from negotiation.mind import Counter, Offer, Reject, Verdict
+from negotiation.mind import Counter, Demand, Offer, Reject, Verdict
 from negotiation.rules.rules import own_terms
 
-__all__ = ["counter", "listed", "missing_reason", "summary"]
+__all__ = ["counter", "declined", "listed", "missing_reason", "summary"]
 
 MAX_REASONS: Final = 6
 "Largest number of reasons in one verdict."
@@ -37,6 +37,16 @@ def counter(
             + listed(reasons)
         )
     return Counter(ours, summary(f"the terms of `{name}`", reasons))
+
+
+def declined(reason: str, demand: Demand) -> Reject:
+    """Return a requester's rejection of a document.
+
+    A model that was shown the data of the call may repeat them in its words, and a
+    peer has those data only after an agreement. So the reason stays with the owner.
+    """
+    shown = demand.need.input_schema is None
+    return Reject(reason, "the task cannot use this document" if shown else "")
 
 
 def missing_reason(said: str, offer: Offer) -> str:

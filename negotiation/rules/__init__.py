@@ -10,4 +10,10 @@
   half.
 * `names`: names and words in requirements: what is named there, and what comes near to
   it.
+* `claims`: Words of a requirement that a capability has to keep, as far as rules can
+  tell.
+* `formats`: Formats of messages that a requirement insists on, as far as plain words
+  tell.
+* `templates`: Needs in words as templates: what differs from call to call becomes an
+  argument.
 """

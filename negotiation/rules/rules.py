@@ -20,6 +20,7 @@ from negotiation.document.renderer import render_document
 from negotiation.document.shape import Document
 from negotiation.errors import DocumentError, HalfError, MindError, SchemaError
 from negotiation.mind import (
+    HALF_FAILED,
     Accept,
     Counter,
     Demand,
@@ -36,7 +37,9 @@ from negotiation.rules.choice import (
     choose,
     choose_for_prose,
 )
+from negotiation.rules.claims import missed_claim
 from negotiation.rules.fit import fit_provider, fit_requester, given_schema
+from negotiation.rules.formats import format_refusal
 from negotiation.rules.halves import write_half
 from negotiation.rules.names import near_names
 from negotiation.schema.plan import Mismatch
@@ -63,8 +66,11 @@ class RulesMind:
         """Return the first candidate for `need` (ANP-4).
 
         Raises:
-            MindError: The need's own schemas cannot be put into a document.
+            MindError: The need's own schemas cannot be put into a document, or it
+                insists on a format that is not JSON.
         """
+        if refused := format_refusal(demand.need.requirement):
+            raise MindError(refused)
         try:
             return propose(demand)
         except (DocumentError, SchemaError) as exc:
@@ -80,7 +86,8 @@ class RulesMind:
     ) -> Verdict:
         """Judge the peer's candidate (ANP-5, ANP-33)."""
         if findings:
-            return Reject("our half for this document failed: " + "; ".join(findings))
+            told = HALF_FAILED if isinstance(side, Demand) else ""
+            return Reject(f"{HALF_FAILED}: {'; '.join(findings)}", told)
         sent = [
             turn.candidate
             for turn in transcript
@@ -175,21 +182,23 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
     document = _read(candidate)
     chosen: Capability | Chain | NoChoice
     if isinstance(document, DocumentError):
-        requirement = read_requirement(candidate)
-        chosen = choose_for_prose(
-            requirement or candidate, offer.capabilities, offer.hints
-        )
+        requirement = read_requirement(candidate) or candidate
+        chosen = choose_for_prose(requirement, offer.capabilities, offer.hints)
         reasons = [str(document)]
     else:
+        requirement = document.requirement
         chosen = choose(document, offer.capabilities, offer.hints)
         reasons = []
     if isinstance(chosen, NoChoice):
         return Reject("; ".join([chosen.reason, *reasons]))
+    if refused := format_refusal(requirement):
+        return Reject(refused)
     if isinstance(document, Document):
         fit = fit_provider(document, chosen)
         if not isinstance(fit, Mismatch):
             whole = chosen.whole if isinstance(chosen, Chain) else chosen
-            missed = missed_unit(document.requirement, whole.output_schema)
+            given = fit.request.place.schema
+            missed = missed_claim(requirement, whole, given)
             # Rules convert nothing, and no schema says what the words do.
             return Reject(f"{chosen.name}: {missed}") if missed else Accept()
         reasons = _listed(fit)

@@ -10,7 +10,15 @@ from negotiation.need import Schema
 from negotiation.schema.values import types_of
 from negotiation.schema.variants import Path
 
-__all__ = ["Unit", "converted", "is_near", "missed_unit", "unit_of"]
+__all__ = [
+    "Unit",
+    "asked_units",
+    "converted",
+    "is_near",
+    "missed_unit",
+    "names_unit",
+    "unit_of",
+]
 
 Unit = tuple[str, float, float]
 "Dimension, and factor and offset of the way to the dimension's own unit."
@@ -94,12 +102,13 @@ def _long(word: str) -> str | None:
     return None
 
 
-def missed_unit(text: str, schema: Schema) -> str:
-    """Return why values do not have a unit that `text` asks for; empty if they may.
+def names_unit(word: str) -> bool:
+    """Return whether a word, in small letters, is the name or the sign of a unit."""
+    return word in SHORT or _long(word) is not None
 
-    They may when a number of `schema` tells that unit, or none tells another one of its
-    dimension.
-    """
+
+def asked_units(text: str) -> dict[str, str]:
+    """Return the units that a text asks for, by their dimension."""
     asked: dict[str, str] = {}
     for word, sign in ASKED.findall(text[:4_000]):
         name = SIGNS.get(sign) or _long(word.lower()) or ""
@@ -107,6 +116,16 @@ def missed_unit(text: str, schema: Schema) -> str:
             name = SHORT[word.lower()]
         if name:
             asked[UNITS[name][0]] = name
+    return asked
+
+
+def missed_unit(text: str, schema: Schema) -> str:
+    """Return why values do not have a unit that `text` asks for; empty if they may.
+
+    They may when a number of `schema` tells that unit, or none tells another one of its
+    dimension.
+    """
+    asked = asked_units(text)
     if not asked:
         return ""
     told = dict(_told(schema, ()))

@@ -94,6 +94,7 @@ OTHERS: Final = frozenset(
         "anp/sidecar/home",
         "anp/sidecar/process",
         "attacks",
+        "attacks_model",
         "browser",
         "callers",
         "deploy",

@@ -63,6 +63,9 @@ MAX_NOTE = 4_000
 EDIT_SUMMARY = "The owner of this agent edited the document; the whole text is new."
 "Modification summary of an edited candidate without a note (ANP-29)."
 
+APPROVED_SUMMARY = "The owner of this agent approved this text; the whole text is new."
+"Modification summary of a candidate of ours that waited for the owner (ANP-29)."
+
 Said = Literal["accept", "reject", "edit"]
 "The answers that an owner can give about a negotiation."
 
@@ -78,7 +81,7 @@ class Decision:
     "The edited text; None unless `said` is `edit`."
 
     note: str = ""
-    "The owner's words; a rejection passes them on to the peer."
+    "The owner's words; a rejection or an edited text passes them on to the peer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +305,10 @@ def verdict_of(word: StandingRecord, candidate: str) -> Verdict:
         return Reject(word.note or "the owner of this agent does not want this")
     if word.document is None or word.hash == digest_of(candidate):
         return Accept()
+    if word.verdict == "accept":
+        # The note of an approval is the owner's own; only those of a rejection and of
+        # an edited text are for the peer.
+        return Counter(word.document, APPROVED_SUMMARY)
     return Counter(word.document, word.note or EDIT_SUMMARY)
 
 

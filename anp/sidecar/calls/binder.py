@@ -6,15 +6,12 @@ import asyncio
 import json
 import logging
 import secrets
-import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from anp.channel.channel import Channel
 from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.agreement import Agreer
-from anp.sidecar.agreement.outcomes import failed_texts, ruled_out
 from anp.sidecar.agreement.stored import DocumentCandidate, names_of
 from anp.sidecar.bound.requester import BoundRequester, RequesterParts
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
@@ -24,8 +21,9 @@ from anp.sidecar.calls.prepared import BoundRequest, Prepared, WrittenRequest
 from anp.sidecar.calls.question import ask_peer
 from anp.sidecar.calls.requesters import MetaOffer, Requesters
 from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
-from anp.sidecar.halves.protocol import DoesNotFit, Protocol
+from anp.sidecar.halves.protocol import DoesNotFit
 from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.minds.templates import Templates
 from cache.records.records import (
     AgreementRecord,
     AgreementState,
@@ -39,9 +37,10 @@ from negotiation.need import need_key
 
 __all__ = ["Binder"]
 
-logger = logging.getLogger(__name__)
+ABOUT = 2048
+"Bytes of a message beside its arguments, at most."
 
-_FAILED = frozenset({AgreementState.FAILED})
+logger = logging.getLogger(__name__)
 
 
 class Binder:
@@ -60,6 +59,7 @@ class Binder:
         own_did: str,
         offer: MetaOffer,
         remember: Callable[[Channel], Awaitable[None]],
+        templates: Templates,
         test_cases: bool,
         shares_agreements: bool,
     ) -> None:
@@ -77,6 +77,7 @@ class Binder:
         self._own_did = own_did
         self._known = KnownAgreements(store, own_did, parts.common.workshop, remember)
         self._remember = remember
+        self._templates = templates
         self._test_cases = test_cases
         self.shares_agreements = shares_agreements
         self.requesters = Requesters(
@@ -105,6 +106,9 @@ class Binder:
         Raises:
             CallError: There is none.
         """
+        in_words = named is None and demand.need.is_sentence
+        if in_words:
+            demand = await self._templates.known(target.did, demand)
         key = need_key(demand.need)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
         if named is not None and self._candidates.is_misfit(target, named, demand):
@@ -112,31 +116,58 @@ class Binder:
             named, consensus = None, False
         async with lock:
             found: Prepared | Channel | None = None
+            cost = NO_COST
             if named is None or not consensus:
                 found = await self._agreed(target, key, demand, mark)
-            if consensus and named is None and not isinstance(found, Prepared):
-                found = await self._as_published(target, key, demand, found, mark)
-            if found is None and consensus:
-                found = await self._by_consensus(target, key, demand, named, mark)
-            if isinstance(found, Prepared):
-                return found
-            channel = found
-            await self._check_failures(target, key, channel)
-            if channel is None:
-                channel = await self.requesters.open(target, None)
-                mark("channel open, peer verified")
-            return await self._negotiated(channel, demand, mark)
+            if in_words and not isinstance(found, Prepared):
+                taken, cost = await self._templates.marked(target.did, demand)
+                if taken is not demand:
+                    # The same words with other values have the same agreement.
+                    await _end(found)
+                    mark("the values in the words are arguments")
+                    ready = await self.prepare(target, taken, mark, consensus=consensus)
+                    return ready.charged(cost)
+            found = await self._freely(
+                target, key, demand, found, named, consensus, mark
+            )
+            if not isinstance(found, Prepared):
+                found = await self._anew(target, key, demand, found, mark)
+            return found.charged(cost)
 
-    def does_not_serve(
-        self, target: LinkTarget, prepared: Prepared, demand: Demand
-    ) -> None:
-        """Remember that a consensus protocol does not know what a need asks for."""
-        if prepared.uri is not None:
-            self._candidates.does_not_serve(target, prepared.uri, demand)
+    async def _freely(
+        self,
+        target: LinkTarget,
+        key: str,
+        demand: Demand,
+        found: Prepared | Channel | None,
+        named: str | None,
+        consensus: bool,
+        mark: Callable[[str], None],
+    ) -> Prepared | Channel | None:
+        """Go through what needs no negotiation; returns as `_agreed` does."""
+        if consensus and named is None and not isinstance(found, Prepared):
+            found = await self._as_published(target, key, demand, found, mark)
+        if found is None and consensus:
+            found = await self._by_consensus(target, key, demand, named, mark)
+        return found
 
-    async def _negotiated(
-        self, channel: Channel, demand: Demand, mark: Callable[[str], None]
+    async def _anew(
+        self,
+        target: LinkTarget,
+        key: str,
+        demand: Demand,
+        channel: Channel | None,
+        mark: Callable[[str], None],
     ) -> Prepared:
+        """Negotiate, on the channel on which the peer declined, if there is one."""
+        failed = await self._known.failure(target.did, key)
+        if failed is not None:
+            if channel is not None:
+                await channel.close("no agreement")
+            raise failed
+        if channel is None:
+            channel = await self.requesters.open(target, None)
+            mark("channel open, peer verified")
         begins = AgreementState.TESTING if self._test_cases else AgreementState.ACTIVE
         agreed = await self._agreer.agree(channel, demand, begins=begins)
         try:
@@ -153,6 +184,11 @@ class Binder:
         await channel.keep(agreed.agreement.hash)
         cost = agreed.cost + Cost(messages=bound.dialogue.messages)
         return await self._encoded(bound, demand, source="negotiated", cost=cost)
+
+    def does_not_serve(self, target: LinkTarget, prepared: Prepared) -> None:
+        """Remember that a consensus protocol does not know what a need asks for."""
+        if prepared.uri is not None:
+            self._candidates.does_not_serve(target, prepared.uri, prepared.demand)
 
     # Documents that the peer publishes of its capabilities.
 
@@ -253,8 +289,9 @@ class Binder:
                 known = self.requesters.written(target.did, candidate.uri)
                 if known is not None:
                     return self._written(target, known, candidate, demand)
+            size = len(json.dumps(demand.arguments)) + ABOUT
             resumed = await self._links.resume_channel(
-                target, *candidate.names, size=_size_of(demand)
+                target, *candidate.names, size=size
             )
             if resumed is not None:
                 mark("key kept")
@@ -329,31 +366,10 @@ class Binder:
             CallError: `negotiation_rejected`, the peer declines the agreement; or it
                 cannot be reached, or our half not be loaded.
         """
-        channel = await self.requesters.open(target, agreement.hash)
-        if channel.peer_meta.used_protocol_hash != agreement.hash:
-            await channel.close("nothing to test")
-            raise CallError(
-                ErrorKind.NEGOTIATION_REJECTED,
-                f"the peer declines {agreement.hash[:12]} now; its owner may have "
-                "revoked it, or a schema has changed; a call negotiates again",
-            )
-        try:
-            protocol = await self._known.loaded(half, agreement.peer_did)
-        except CallError:
-            await channel.close("our half cannot be used")
-            raise
-        bound = BoundRequester(
-            channel,
-            protocol,
-            half,
-            agreement,
-            demand,
-            self._parts,
-            on_end=lambda _: None,
+        protocol = await self._known.loaded(half, agreement.peer_did)
+        return await self.requesters.for_tests(
+            target, protocol, half, agreement, demand
         )
-        # Until its user closes it.
-        channel.in_use = lambda: True
-        return bound
 
     async def ask(self, target: LinkTarget, question: str) -> str:
         """Ask a peer about protocols in words, and return its answer (ANP-66).
@@ -382,11 +398,8 @@ class Binder:
             A request made ready; or the channel on which the peer declined the newest
             agreement that fits, to negotiate on; or None when none fits.
         """
-        ways = [
-            self._known.with_peer,
-            *([self._known.with_others] * self.shares_agreements),
-        ]
-        for find in ways:
+        shared = [self._known.with_others] * self.shares_agreements
+        for find in [self._known.with_peer, *shared]:
             for agreement in await asyncio.to_thread(find, target.did, key):
                 if only in {None, agreement.hash}:
                     found = await self._through(agreement, target, demand, mark)
@@ -412,7 +425,9 @@ class Binder:
                 if half is None or half.state is not AgreementState.ACTIVE:
                     return None
                 protocol = await self._known.protocol(half, agreement.peer_did)
-            message_id, data = await self._request(protocol, demand.arguments)
+            message_id = secrets.token_hex(8)
+            assert isinstance(demand.arguments, dict), "checked before the call"
+            data = await protocol.encode(message_id, demand.arguments)
         except (DoesNotFit, HalfError, DocumentError) as exc:
             if isinstance(exc, HalfError) and exc.outcome == "quarantined":
                 # A new negotiation would come to the same code.
@@ -437,22 +452,6 @@ class Binder:
         bound = self.requesters.start(channel, protocol, half, ours, demand)
         return BoundRequest(bound, demand, message_id, data, source="agreement")
 
-    async def _check_failures(
-        self, target: LinkTarget, key: str, channel: Channel | None
-    ) -> None:
-        """Refuse to negotiate what would only fail again, at the owner's cost.
-
-        Raises:
-            CallError: `generated_code`, with what failed and what to do.
-        """
-        known = await asyncio.to_thread(self._known.with_peer, target.did, key, _FAILED)
-        now = time.time()
-        failed = ruled_out(failed_texts(known, now=now))
-        if failed is not None:
-            if channel is not None:
-                await channel.close("no agreement")
-            raise failed.error(now=now)
-
     async def _bind(
         self,
         channel: Channel,
@@ -462,10 +461,6 @@ class Binder:
     ) -> BoundRequester:
         protocol = await self._known.loaded(half, agreement.peer_did)
         return self.requesters.start(channel, protocol, half, agreement, demand)
-
-    async def _request(self, protocol: Protocol, arguments: Any) -> tuple[str, bytes]:
-        message_id = secrets.token_hex(8)
-        return message_id, await protocol.encode(message_id, arguments)
 
     async def _encoded(
         self,
@@ -490,8 +485,3 @@ async def _end(channel: Channel | None) -> None:
     """Close a channel on which nothing was agreed, if there is one."""
     if channel is not None:
         await channel.close("another protocol is wanted")
-
-
-def _size_of(demand: Demand) -> int:
-    """Return about how many bytes a message with these arguments has."""
-    return len(json.dumps(demand.arguments)) + 2048

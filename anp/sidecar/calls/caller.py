@@ -238,7 +238,9 @@ class Caller:
             self._uses.count(way, prepared.protocol)
             raise
         self._uses.count(way, prepared.protocol, agreement)
-        if isinstance(prepared, BoundRequest) and request.protocol is None:
+        same = prepared.demand.arguments is demand.arguments
+        if isinstance(prepared, BoundRequest) and same and request.protocol is None:
+            # Words that a template reads are read anew for each call.
             self._keep_route(key, target, prepared.bound, writes)
         mark("result")
         return CallResult(
@@ -342,9 +344,7 @@ class Caller:
         while True:
             try:
                 try:
-                    answer = await self._once(
-                        prepared, target, demand, request, terms, mark
-                    )
+                    answer = await self._once(prepared, target, request, terms, mark)
                 finally:
                     cost += prepared.take_cost()
                 return prepared, answer, cost
@@ -360,7 +360,7 @@ class Caller:
                     raise
                 served = True
                 mark(f"the protocol does not serve this: {exc.code}")
-                self._binder.does_not_serve(target, prepared, demand)
+                self._binder.does_not_serve(target, prepared)
             except Outdated as exc:
                 # The peer's list is read anew: either its schemas take the data, or
                 # the call negotiates.
@@ -386,7 +386,6 @@ class Caller:
         self,
         prepared: Prepared,
         target: LinkTarget,
-        demand: Demand,
         request: CallRequest,
         terms: CallTerms,
         mark: Callable[[str], None],
@@ -396,9 +395,7 @@ class Caller:
         if terms.given and not works(prepared.channel):
             mark("the peer does not learn the timeout: no `work` there")
         try:
-            return await prepared.answer(
-                self._binder.requesters, target, demand, terms, mark
-            )
+            return await prepared.answer(self._binder.requesters, target, terms, mark)
         except CacheError as exc:
             raise CallError(
                 ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True

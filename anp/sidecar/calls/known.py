@@ -10,6 +10,7 @@ from dataclasses import replace
 from anp.channel.channel import Channel
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
+from anp.sidecar.agreement.outcomes import failed_texts, ruled_out
 from anp.sidecar.agreement.stored import (
     DocumentCandidate,
     agreement_by_uri,
@@ -30,6 +31,7 @@ from negotiation.mind import Demand
 __all__ = ["KnownAgreements"]
 
 _ACTIVE = frozenset({AgreementState.ACTIVE})
+_FAILED = frozenset({AgreementState.FAILED})
 
 MAX_SHARED_PEERS = 32
 "Peers, the last seen ones, whose agreements are looked at for another peer."
@@ -69,6 +71,16 @@ class KnownAgreements:
                 self._own_did, peer, AgreementRole.REQUESTER, key, states=states
             )
         ]
+
+    async def failure(self, peer_did: str, key: str) -> CallError | None:
+        """Return why a negotiation would only fail again, at the owner's cost.
+
+        It is `generated_code`, with what failed and what to do; None if nothing did.
+        """
+        known = await asyncio.to_thread(self.with_peer, peer_did, key, _FAILED)
+        now = time.time()
+        failed = ruled_out(failed_texts(known, now=now))
+        return None if failed is None else failed.error(now=now)
 
     def with_others(self, peer_did: str, key: str) -> list[AgreementRecord]:
         """Return what was agreed with the peers seen last, for another one; it blocks.

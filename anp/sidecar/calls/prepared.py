@@ -68,6 +68,7 @@ class Prepared(ABC):
     def __init__(
         self,
         bound: BoundRequester | WrittenRequester,
+        demand: Demand,
         *,
         source: str,
         protocol: str,
@@ -77,6 +78,7 @@ class Prepared(ABC):
         """Keep the request.
 
         Args:
+            demand: The need as the channel serves it, which may be a template.
             source: `negotiated`, `agreement` or `consensus`.
             protocol: Hash of the document.
             uri: The consensus protocol it goes through.
@@ -84,6 +86,7 @@ class Prepared(ABC):
         """
         self.channel = bound.channel
         self.peer = bound.peer
+        self.demand = demand
         self.source = source
         self.protocol = protocol
         self.uri = uri
@@ -114,7 +117,6 @@ class Prepared(ABC):
         self,
         requesters: Requesters,
         target: LinkTarget,
-        demand: Demand,
         terms: CallTerms,
         mark: Callable[[str], None],
     ) -> Answer:
@@ -134,7 +136,7 @@ class Prepared(ABC):
                 mark(f"{cut.detail}; the answer is fetched")
                 waits_for("the connection was lost; it is tried again")
                 try:
-                    await self._reopen(requesters, target, demand, cut, terms)
+                    await self._reopen(requesters, target, cut, terms)
                     mark("connected again")
                     waits_for(WAITING)
                     return await self.fetch(cut, terms)
@@ -145,14 +147,13 @@ class Prepared(ABC):
                     tries += 1
                     await asyncio.sleep(_wait_of(tries))
         except asyncio.CancelledError:
-            requesters.later(self._forsake(requesters, target, demand, cut, terms))
+            requesters.later(self._forsake(requesters, target, cut, terms))
             raise
 
     async def _reopen(
         self,
         requesters: Requesters,
         target: LinkTarget,
-        demand: Demand,
         cut: CutOff,
         terms: CallTerms,
     ) -> None:
@@ -164,7 +165,7 @@ class Prepared(ABC):
         tries = 0
         while True:
             try:
-                await self.reopen(requesters, target, demand)
+                await self.reopen(requesters, target)
                 return
             except CallError as exc:
                 gone = exc.kind is not ErrorKind.PEER_UNREACHABLE
@@ -180,13 +181,12 @@ class Prepared(ABC):
         self,
         requesters: Requesters,
         target: LinkTarget,
-        demand: Demand,
         cut: CutOff,
         terms: CallTerms,
     ) -> None:
         """Tell the peer over its next link that nobody waits for the answer."""
         with contextlib.suppress(CallError):
-            await self._reopen(requesters, target, demand, cut, terms)
+            await self._reopen(requesters, target, cut, terms)
             await self.forget(cut)
 
     @abstractmethod
@@ -205,9 +205,7 @@ class Prepared(ABC):
         """
 
     @abstractmethod
-    async def reopen(
-        self, requesters: Requesters, target: LinkTarget, demand: Demand
-    ) -> None:
+    async def reopen(self, requesters: Requesters, target: LinkTarget) -> None:
         """Go on with another channel of the same protocol, as after a lost link.
 
         Raises:
@@ -232,6 +230,11 @@ class Prepared(ABC):
         self.channel = bound.channel
         self._dialogue, self._counted = bound.dialogue, bound.dialogue.messages
 
+    def charged(self, cost: Cost) -> Prepared:
+        """Return the request, with what else it cost to make it ready."""
+        self._cost += cost
+        return self
+
     def take_cost(self) -> Cost:
         """Return the cost so far, repairs and questions meanwhile included."""
         meanwhile = self._dialogue.messages - self._counted
@@ -252,8 +255,9 @@ class BoundRequest(Prepared):
         uri: str | None = None,
         cost: Cost = NO_COST,
     ) -> None:
+        protocol = bound.agreement.hash
         super().__init__(
-            bound, source=source, protocol=bound.agreement.hash, uri=uri, cost=cost
+            bound, demand, source=source, protocol=protocol, uri=uri, cost=cost
         )
         self._bound = bound
         self._message_id = message_id
@@ -302,11 +306,9 @@ class BoundRequest(Prepared):
             self._message_id, self._data, self._arguments, terms
         )
 
-    async def reopen(
-        self, requesters: Requesters, target: LinkTarget, demand: Demand
-    ) -> None:
+    async def reopen(self, requesters: Requesters, target: LinkTarget) -> None:
         """See `Prepared.reopen`."""
-        self._bound = await requesters.reopen(target, self._bound, demand)
+        self._bound = await requesters.reopen(target, self._bound, self.demand)
         self._continue(self._bound)
 
     async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
@@ -342,6 +344,7 @@ class WrittenRequest(Prepared):
         """
         super().__init__(
             bound,
+            demand,
             source="consensus",
             protocol=candidate.entry.protocol.hash,
             uri=candidate.uri,
@@ -374,9 +377,7 @@ class WrittenRequest(Prepared):
             partial(self._bound.call, self._action, self._arguments, terms=terms)
         )
 
-    async def reopen(
-        self, requesters: Requesters, target: LinkTarget, demand: Demand
-    ) -> None:
+    async def reopen(self, requesters: Requesters, target: LinkTarget) -> None:
         """See `Prepared.reopen`."""
         self._bound = await requesters.reopen_written(
             target, self._bound.uri, self._code

@@ -188,6 +188,41 @@ class Requesters:
             await _check_binding(channel, agreement.hash)
             return self.start(channel, lost.protocol, lost.half, agreement, demand)
 
+    async def for_tests(
+        self,
+        target: LinkTarget,
+        protocol: Protocol,
+        half: HalfRecord,
+        agreement: AgreementRecord,
+        demand: Demand,
+    ) -> BoundRequester:
+        """Open a channel for test cases alone; no call is ever sent on it.
+
+        Raises:
+            CallError: `negotiation_rejected`, the peer declines the agreement; or it
+                cannot be reached.
+        """
+        channel = await self.open(target, agreement.hash)
+        if channel.peer_meta.used_protocol_hash != agreement.hash:
+            await channel.close("nothing to test")
+            raise CallError(
+                ErrorKind.NEGOTIATION_REJECTED,
+                f"the peer declines {agreement.hash[:12]} now; its owner may have "
+                "revoked it, or a schema has changed; a call negotiates again",
+            )
+        bound = BoundRequester(
+            channel,
+            protocol,
+            half,
+            agreement,
+            demand,
+            self._parts,
+            on_end=lambda _: None,
+        )
+        # Until its user closes it.
+        channel.in_use = lambda: True
+        return bound
+
     async def reopen_written(
         self, target: LinkTarget, uri: str, code: WrittenCode
     ) -> WrittenRequester:

@@ -8,4 +8,5 @@
 * `spend`: the view of what was spent, by day, account, peer and step.
 * `remembered`: a mind that remembers its refusals, so that the same one is not paid for
   twice.
+* `templates`: Templates of our needs in words, kept for each peer.
 """

@@ -70,11 +70,12 @@ class RememberingMind:
         key = self._key(candidate, side)
         known = await self._spending.known(key)
         if known is not None and isinstance(known.get("refused"), str):
-            return Reject(known["refused"])
+            return Reject(known["refused"], str(known.get("told", "")))
         before = self._cost().model_calls
         verdict = await self._mind.judge(candidate, side, transcript)
         if isinstance(verdict, Reject) and self._cost().model_calls > before:
-            await self._spending.keep(key, {"refused": verdict.reason}, seconds=KEPT)
+            kept = {"refused": verdict.reason, "told": verdict.told}
+            await self._spending.keep(key, kept, seconds=KEPT)
         return verdict
 
     async def write_half(

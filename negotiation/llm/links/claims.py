@@ -9,7 +9,7 @@ from negotiation.llm.links.conversions import Conversion, How
 from negotiation.llm.links.trees import Each, Leaf, Node, Tree
 from negotiation.schema.units import missed_unit
 
-__all__ = ["unit_missed"]
+__all__ = ["has_conversion", "unit_missed"]
 
 PLAIN: Final = frozenset({How.COPY, How.FIRST, How.LIST, How.CONSTANT})
 "Ways that convert nothing."
@@ -25,6 +25,11 @@ def unit_missed(requirement: str, node: Node) -> str:
         return ""
     spots = {spot.name: spot.schema for one in found for spot in one.sources}
     return missed_unit(requirement, {"properties": spots})
+
+
+def has_conversion(node: Node) -> bool:
+    """Return whether a plan puts anything into a value."""
+    return next(_conversions(node), None) is not None
 
 
 def _conversions(node: Node) -> Iterator[Conversion]:

@@ -16,10 +16,11 @@ from negotiation.document.fields import Place
 from negotiation.llm.asking.questions import TEXT, choice, many, record
 from negotiation.llm.links.conversions import How
 from negotiation.llm.links.frames import FieldUse
-from negotiation.llm.links.spots import Root, Spot, spots_of
+from negotiation.llm.links.spots import Root, Spot, spots_of, without_null
 from negotiation.llm.links.trees import Node, ValueLink
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
+from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 from negotiation.trial.module_shapes import Fallback, PagedCalls
 
@@ -36,6 +37,7 @@ __all__ = [
     "read_links",
     "shown_root",
     "shown_values",
+    "takes_objects",
 ]
 
 MAX_LINKS: Final = 80
@@ -106,6 +108,18 @@ def shown_root(name: str, schema: Schema, *, whole: bool = False) -> ShownValues
     """Return the places of a value that is not a message: an output, or arguments."""
     root = Root(name, schema)
     return ShownValues(root, spots_of(root, whole=whole), None)
+
+
+def takes_objects(targets: Iterable[ShownValues]) -> bool:
+    """Return whether a place inside of a target may take an object.
+
+    Then all that a message gives, as one object, is a source too.
+    """
+    return any(
+        spot.path and "object" in types_of(without_null(spot.schema))
+        for one in targets
+        for spot in one.spots
+    )
 
 
 def link_schema(targets: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
@@ -277,6 +291,12 @@ class ProviderPlan:
 
     aliases: tuple[tuple[str, str], ...] = ()
     "Beginnings of the names of places in pairs, each with the name that was shown."
+
+    @property
+    def every_call(self) -> tuple[PlannedCall, ...]:
+        """The calls of this plan and of all that stand in for it."""
+        others = () if self.otherwise is None else self.otherwise.plan.every_call
+        return (*self.calls, *others)
 
 
 @dataclass(frozen=True, slots=True)

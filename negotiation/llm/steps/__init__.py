@@ -6,5 +6,6 @@
 * `reply`: a document that is not in the need's own terms.
 * `phrases`: the common parts of prompts, and codecs for bytes that are not JSON.
 * `candidates`: changes of a protocol that we hold (ANP-26), and options (ANP-4).
-* `plan_reader`: Reads the calls and conversions of an answer into the parts of a plan.
+* `marks`: The question for the values in a task's words, which become arguments.
+* `plan_reader`: reads the calls and conversions of an answer into the parts of a plan.
 """

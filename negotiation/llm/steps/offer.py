@@ -24,13 +24,16 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
-from negotiation.llm.links.frames import FieldUseForm, frame_form, read_frame
+from negotiation.llm.links.claims import has_conversion
+from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
+    PlannedCall,
     ProviderPlan,
     ShownValues,
     link_schema,
     shown_root,
     shown_values,
+    takes_objects,
 )
 from negotiation.llm.links.shapes import ShapeForm, shape_form
 from negotiation.llm.links.spots import described
@@ -47,6 +50,7 @@ from negotiation.llm.steps.phrases import (
 from negotiation.llm.steps.plan_reader import PlanParts, read_plan
 from negotiation.mind import Offer
 from negotiation.need import Capability, Role
+from negotiation.rules.claims import dropped_values
 from negotiation.rules.fit import action_for
 from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
@@ -144,6 +148,7 @@ def offer_form(document: Document, offer: Offer) -> OfferForm:
         "request",
         document.request_schema,
         layout.request.places[0] if layout is not None else None,
+        whole=takes_objects(takes.values()),
     )
     result = shown_values(
         "result",
@@ -252,9 +257,21 @@ def read_offer(
         gives=form.gives,
     )
     plan = read_plan(parts, {**answer, "calls": calls[:MAX_CALLS]}, reasons)
-    if plan is None:
+    if plan is not None and (missed := _dropped(form, frame, plan.every_call)):
+        reasons.append(missed)
+    if plan is None or reasons:
         return Unmapped(tuple(dict.fromkeys(reasons)), meant)
     return replace(plan, action=action, codec=codec)
+
+
+def _dropped(form: OfferForm, frame: FieldUse, calls: Sequence[PlannedCall]) -> str:
+    """Return why calls that are given nothing lose values of the words; else empty."""
+    if any(has_conversion(one.arguments) for one in calls):
+        # A constant may say the same in another way.
+        return ""
+    names = {one.capability for one in calls}
+    called = [one for one in form.offer.capabilities if one.name in names]
+    return dropped_values(form.document.requirement, called, frame.request_place.schema)
 
 
 def choosing_question(form: OfferForm) -> Question:

@@ -22,7 +22,7 @@ from negotiation.document.shape import (
     own_request_schema,
     own_response_schema,
 )
-from negotiation.errors import DocumentError, JsonError, SchemaError
+from negotiation.errors import DocumentError, JsonError, MindError, SchemaError
 from negotiation.llm.asking.questions import (
     BOOLEAN,
     TEXT,
@@ -38,27 +38,24 @@ from negotiation.llm.steps.candidates import with_base
 from negotiation.llm.steps.phrases import PYTHON_WORDS, problem_words, read_codec
 from negotiation.messages import cut_text
 from negotiation.mind import Demand
-from negotiation.need import Schema
+from negotiation.need import NAME_ONLY, Schema
 from negotiation.rules.fit import given_schema
+from negotiation.rules.formats import insisted_format, may_want_format
+from negotiation.rules.templates import places_of
 from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import parse_json
 
-__all__ = ["Proposal", "needs_model", "propose_question", "read_proposal"]
+__all__ = [
+    "Proposal",
+    "needs_model",
+    "propose_question",
+    "read_again",
+    "read_proposal",
+]
 
 TYPES: Final = ("string", "integer", "number", "boolean", "date", "date-time", "object")
 FORMATS: Final = ("json", "xml", "binary", "other")
-
-NAME_ONLY: Final = re.compile(r"[\w./-]{1,64}")
-"Matches a requirement that is only the name of a capability."
-
-OTHER_FORMAT: Final = re.compile(
-    r"xml|binary|packed|bytes?\b|csv|\btsv|msgpack|cbor|protobuf|yaml|edifact|hl7"
-    r"|fixed[ -]?(?:width|length|layout|size)|\blayout|delimited|separated by"
-    r"|hexadecimal|form[ -]?encoded|(?:message|wire) format|二进制|字节|固定长度|报文",
-    re.IGNORECASE,
-)
-"Words in a need that may ask for messages which are not JSON."
 
 OWN_CODES: Final = re.compile(
     r"error[ _-]?codes?|codes? for (?:errors|failures)|错误码|错误代码", re.IGNORECASE
@@ -95,13 +92,17 @@ MAX_TOKENS: Final = 2_500
 def needs_model(demand: Demand) -> bool:
     """Return whether a model can add anything to the data of the caller."""
     need = demand.need
-    if OTHER_FORMAT.search(need.requirement) or OWN_CODES.search(need.requirement):
+    if may_want_format(need.requirement) or OWN_CODES.search(need.requirement):
         return True
     if NAME_ONLY.fullmatch(need.requirement.strip()):
         return False
     # Without data and schemas the need consists of words only, which the provider reads
-    # anyway; it can then choose the response's fields from those it has.
-    told = need.input_schema is not None or bool(demand.arguments)
+    # anyway; it can then choose the response's fields from those it has. Values that
+    # stood in the words are no other data.
+    given = demand.arguments if isinstance(demand.arguments, dict) else {"": None}
+    told = need.input_schema is not None or bool(
+        given.keys() - places_of(need.requirement)
+    )
     return need.output_schema is None and told
 
 
@@ -127,7 +128,7 @@ def propose_question(
         values=many(TEXT, most=20),
     )
     example = record(kind=choice(ExampleKind), values=TEXT, bytes=TEXT, hex=BOOLEAN)
-    packed = OTHER_FORMAT.search(need.requirement) is not None
+    packed = may_want_format(need.requirement)
     encoding = {
         "format": choice(FORMATS),
         "encoding": TEXT,
@@ -200,16 +201,44 @@ def read_proposal(
         if isinstance(codec, list):
             return codec
         return Proposal(text, codec, answer["format"])
+    if wanted_format := insisted_format(requirement):
+        return [
+            f"the task insists on messages that are not JSON ({wanted_format}), and "
+            "`format` is json"
+        ]
     errors = _errors(answer["errors"])
     text = render_document(requirement, given, wanted, errors=errors)
     return Proposal(with_base(text, need.requirement, held))
 
 
-def _errors(listed: Sequence[Mapping[str, Any]]) -> tuple[DocumentErrorCode, ...]:
+def read_again(
+    demand: Demand,
+    before: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    held: Mapping[str, str],
+) -> Proposal:
+    """Return the document of the second answer to a question whose first had faults.
+
+    Raises:
+        MindError: It has faults too, or another format than the first one.
+    """
+    found, wanted = read_proposal(demand, answer, held), before["format"]
+    if isinstance(found, Proposal) and wanted not in {"json", found.format}:
+        found = [f"the second answer has the format {found.format}"]
+    if isinstance(found, Proposal):
+        return found
+    named = insisted_format(demand.need.requirement) or wanted
+    raise MindError(
+        f"the task insists on messages that are not JSON ({named}), and no document "
+        f"describes them: {'; '.join(found[:6])}"
+    )
+
+
+def _errors(codes: Sequence[Mapping[str, Any]]) -> tuple[DocumentErrorCode, ...]:
     """Return the listed errors, with one entry for each code."""
     found = {
         code: DocumentErrorCode(code, cut_text(one["meaning"].strip(), 200))
-        for one in listed[:MAX_CODES]
+        for one in codes[:MAX_CODES]
         if ERROR_CODE.fullmatch(code := one["code"].strip())
         and code.casefold() not in GOOD_CODES
     }

@@ -30,6 +30,7 @@ from negotiation.llm.links.plans import (
     read_links,
     shown_root,
     shown_values,
+    takes_objects,
 )
 from negotiation.llm.links.spots import Root, described
 from negotiation.llm.links.trees import build_tree, is_open
@@ -91,16 +92,17 @@ def reply_form(document: Document, demand: Demand) -> ReplyForm:
         wanted = prepared(True if need.output_schema is None else need.output_schema)
     except SchemaError as exc:
         raise DocumentError(f"the task's schema cannot be used: {exc}") from None
+    request = shown_values(
+        "request",
+        document.request_schema,
+        layout.request.places[0] if layout is not None else None,
+    )
     return ReplyForm(
         document,
         demand,
         frame,
-        shown_root("arguments", given),
-        shown_values(
-            "request",
-            document.request_schema,
-            layout.request.places[0] if layout is not None else None,
-        ),
+        shown_root("arguments", given, whole=takes_objects([request])),
+        request,
         shown_values(
             "response",
             document.response_schema,

@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from negotiation.llm.assess import ShownMessages
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Offer, Reject, Side
 from negotiation.need import Capability, Need
+from negotiation.rules.rules import RulesMind
 from negotiation.rules.rules import propose as plain
 from negotiation.strict_json import Json
 from tests.clauses import clause
@@ -280,6 +282,32 @@ async def test_code_for_bytes_carries_no_hint() -> None:
         assert not private_in(one) or one.step == "select"
 
 
+@clause("ANP-34")
+async def test_the_data_of_a_call_are_no_reason_for_a_peer() -> None:
+    # The document asks for something else, so that a reason is wanted.
+    other = plain(Demand(Need("Weather", strict(at=TEXT), strict(rain=TEXT)), {}))
+    wants = Need("Cost of a ware", None, strict(cost={"type": "number"}))
+    demand = Demand(wants, {"ware": HINT})
+    no = reply_answer(usable=False, missing=HINT)
+    wrong = reply_answer([], [link("result:/cost", "constant", json.dumps(HINT))])
+    for answer in (no, wrong):
+        model = ScriptedModel({"reply": [answer, answer]})
+        verdict = await LlmMind(model).judge(other, demand, ())
+        assert isinstance(verdict, Reject)
+        assert HINT in model.asked[0].user
+        # The owner is told why.
+        assert "code word" in verdict.reason or "They pay" in verdict.reason
+        assert verdict.told
+        assert tells(verdict.told) == []
+    findings = (f"{HINT!r} is not of type number",)
+    for mind in (LlmMind(ScriptedModel({})), RulesMind()):
+        verdict = await mind.judge(other, demand, (), findings=findings)
+        told = verdict.summary if isinstance(verdict, Counter) else ""
+        told += verdict.told if isinstance(verdict, Reject) else ""
+        assert told
+        assert tells(told) == []
+
+
 # The choices that a hint may decide.
 
 
@@ -315,6 +343,19 @@ async def test_a_hint_may_mean_that_nothing_is_served() -> None:
         ScriptedModel({"select": [{"capabilities": []}]})
     ).serve_text("What costs A?", offer)
     assert spoken.capability == ""
+
+
+@clause("ANP-34")
+async def test_blanks_in_a_requirement_make_no_other_choice() -> None:
+    # The owner's hint is found by the words, so that a peer could vary the rest.
+    offer = Offer((SHOP, STOCK), (HINT,))
+    asked = []
+    for blanks in (" ", "  ", "\n\t"):
+        model = ScriptedModel({"select": [{"capabilities": []}]})
+        need = replace(NEED, requirement=f"Cost of{blanks}a ware")
+        await LlmMind(model).judge(plain(Demand(need, {})), offer, ())
+        asked.append(model.asked[0].user)
+    assert len(set(asked)) == 1
 
 
 async def test_a_hint_that_is_a_name_needs_no_question() -> None:

@@ -111,6 +111,18 @@ def test_an_approved_counter_of_ours_answers_the_same_candidate_once() -> None:
     assert verdict_of(refused, THEIRS) == Reject("no")
 
 
+@clause("ANP-34")
+def test_the_note_of_an_approval_stays_with_the_owner() -> None:
+    pending = {"document": MINE, "ours": True, "reply_to": digest_of(THEIRS)}
+    record = replace(FAILED, pending={**pending, "half": None})
+    made = word(record, Decision("accept", note="Aunt Odile vouched for them"))
+    verdict = verdict_of(made, THEIRS)
+    assert isinstance(verdict, Counter)
+    assert "Odile" not in verdict.summary
+    edited = word(FAILED, Decision("edit", MINE, note="in euros, please"))
+    assert verdict_of(edited, THEIRS) == Counter(MINE, "in euros, please")
+
+
 def test_an_edited_text_answers_the_requirement_and_not_only_the_bytes() -> None:
     made = word(FAILED, Decision("edit", MINE))
     same_need = propose(Demand(Need("add"), {"a": 1.5}))

@@ -20,6 +20,7 @@ from negotiation.llm.asking.questions import Question, ask_with, load_prompt
 from negotiation.llm.assess import answer_question, spoken_question
 from negotiation.llm.steps.advice import allow_question, select_question
 from negotiation.llm.steps.candidates import base_of, changes_question, option_question
+from negotiation.llm.steps.marks import marks_question
 from negotiation.llm.steps.offer import choosing_question, offer_form, offer_question
 from negotiation.llm.steps.phrases import codec_question, document_words
 from negotiation.llm.steps.propose import propose_question
@@ -66,6 +67,7 @@ def questions(reverse: bool = False) -> list[Question]:
         assess.messages_question("judge_cases", text, [shown]),
         assess.cases_question(text, demand, most=3),
         assess.fault_question(text, shown, "bad"),
+        marks_question("Do x in Oslo"),
     ]
 
 
