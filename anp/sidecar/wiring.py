@@ -279,7 +279,7 @@ def make_offer(
         mind=lambda: minds.minds.think(own_did, ours=True).mind,
     )
     minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
-    call_times = CallTimes(config.call, config.peer)
+    call_times = CallTimes(config.call, config.peer, config.interaction)
     return OfferParts(
         call_times=call_times,
         exposure=exposure,

@@ -18,6 +18,7 @@ from negotiation.schema.samples import make_samples
 from negotiation.schema.variants import leaves
 from negotiation.strict_json import Json
 from negotiation.trial.module_shapes import shapes_in
+from negotiation.trial.open_maps import looked_up
 from negotiation.trial.stand_ins import StandIns
 from negotiation.trial.trial import (
     HOSTILE,
@@ -72,6 +73,7 @@ class ProviderTrial(VariedProvider):
         except SchemaError as exc:
             self.problem(f"a capability's schema cannot be used: {exc}")
             return
+        self._outputs, self._looked_up = outputs, looked_up(self._half.text)
         self._shapes = shapes_in(self._half.text)
         values = self._layout.request.places[0].schema if self._layout else True
         self._stand = StandIns(self._shapes, {**outputs, "request": values})
@@ -169,6 +171,7 @@ class ProviderTrial(VariedProvider):
         turn: int,
     ) -> bytes | None:
         calls = _Calls()
+        given = await self._values(MessageKind.REQUEST, request.data)
 
         async def on_call(name: str, arguments: Json) -> Json:
             await self._judge_call(calls, inputs, name, arguments)
@@ -177,7 +180,8 @@ class ProviderTrial(VariedProvider):
                 raise CapabilityFailed("500", "no sample of the output could be made")
             first = made[min(turn, len(made) - 1)]
             number = calls.names.count(name) - 1
-            calls.outputs.append((name, self._stand.answer(name, number, first)))
+            output = self._stand.answer(name, number, first)
+            calls.outputs.append((name, self._filled(name, output, given)))
             return calls.outputs[-1][1]
 
         response = await self._handle(request.data, on_call, "a good answer")

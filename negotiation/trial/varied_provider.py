@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from negotiation.document.fields import Slot, build_message
@@ -18,6 +19,7 @@ from negotiation.schema.samples import make_samples
 from negotiation.schema.values import default_of, same_json
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_shapes import MAX_MADE, ModuleShapes
+from negotiation.trial.open_maps import LookedUp
 from negotiation.trial.shape_checks import ShapeChecks
 from negotiation.trial.stand_ins import StandIns
 from negotiation.trial.trial import MESSAGE_ID, Trial, dumped, fullest, slots
@@ -44,6 +46,12 @@ class VariedProvider(Trial):
     _side: Offer
     _shapes = ModuleShapes()
     _stand = StandIns(_shapes, {})
+    _looked_up = LookedUp()
+    _outputs: Mapping[str, Schema] = MappingProxyType({})
+
+    def _filled(self, name: str, output: Json, request: Json) -> Json:
+        """Return an output with the names that the half looks up in its maps."""
+        return self._looked_up.filled(output, self._outputs[name], request)
 
     @property
     def _most(self) -> int:
@@ -221,8 +229,9 @@ class VariedProvider(Trial):
             calls.append((name, arguments))
             if len(calls) > self._most:
                 raise CapabilityFailed("403", "not allowed")
-            return answer(name, number)
+            return self._filled(name, answer(name, number), given)
 
+        given = await self._values(MessageKind.REQUEST, data)
         try:
             response = await self._runner.handle_request(data, on_call)
         except HalfError:

@@ -68,7 +68,7 @@ def fail(words: str) -> str:
     raise ValueError(words)
 
 
-def wait(file: str, context: Context) -> str:
+def wait(file: str, context: Context, picture: bytes = b"") -> str:
     """Wait until the caller gives up; the file says so."""
     open(file, "a").write("began\\n")
     try:

@@ -84,6 +84,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
 
 OTHERS: Final = frozenset(
     {
+        "a2a",
         "anp/cli",
         "anp/cli/commands",
         "anp/cli/demo",

@@ -43,6 +43,9 @@ class Question:
     url: str = ""
     "Page on which the requester has to do something; nobody opens it by itself."
 
+    auth: bool = False
+    "The requester has to sign in or to prove something, with or without a page."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:

@@ -1,6 +1,7 @@
 """The configuration: its sections, where it is read from, and look-ups in it.
 
 * `settings`: the sections, with types, defaults and meanings.
+* `interaction`: the settings of sessions and tasks.
 * `setting_types`: the types of settings, and the base of every section.
 * `load`: reads files, environment and flags into one configuration.
 * `schema`: the JSON Schema and the default file, made from the settings.

@@ -17,6 +17,7 @@ from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
+from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.config.setting_types import (
     Bytes,
     Capabilities,
@@ -289,29 +290,6 @@ class CallConfig(Section):
 
     max_timeout_unlisted: Seconds = 60.0
     "Most seconds that a call of a peer may take that the owner did not list."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InteractionConfig(Section):
-    """Sessions and tasks that last."""
-
-    keep_days: Count = 30
-    "Days for which a session without open tasks is kept after its last change."
-
-    keep_content_days: Count = 30
-    "The same for what was said and returned in it; 0 drops that within a day."
-
-    max_size: Bytes = 1024 * 1024 * 1024
-    "Bytes of all sessions; then the oldest go, and with open tasks alone no new ones."
-
-    max_wait: Seconds = 86_400.0
-    "Seconds for which a task may wait for its peer's first word, or for yours."
-
-    max_tasks: Count = 1_000
-    "Tasks of one peer on your list that may be open at a time."
-
-    max_tasks_unlisted: Count = 50
-    "The same for all other peers at one address together, and for their sessions."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

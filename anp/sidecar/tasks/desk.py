@@ -14,7 +14,7 @@ from anp.interaction.elements import Message, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.record import Step
 from anp.interaction.states import is_terminal
-from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.sessions import Sessions

@@ -122,7 +122,8 @@ class OneTurn:
                 task,
                 TaskState.REJECTED,
                 code="400",
-                reason="a call of this peer needs its arguments as a JSON object",
+                reason="a call of this peer needs its arguments as one JSON object, "
+                "and takes no files",
             )
             return
         await self._change(log, task, TaskState.ACCEPTED)
@@ -187,9 +188,11 @@ class OneTurn:
 
 def _arguments(task: Task) -> dict[str, Any] | None:
     parts = [part for message in task.messages for part in message.parts]
+    # A file that the call has no place for is not left out without a word.
+    files = any(part.kind in (PartKind.BYTES, PartKind.URI) for part in parts)
     for part in parts:
         if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return part.content
+            return None if files else part.content
     return None if parts else {}
 
 

@@ -32,7 +32,7 @@ from anp.interaction.states import TaskState
 from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
-from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder

@@ -37,6 +37,7 @@ from anp.sidecar.attachments.requester import (
 )
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
+from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.sessions import Sessions, utc_now
@@ -179,8 +180,10 @@ class Worker:
         # What came before is an answer to nothing; the next message is the one.
         asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
         self._asked = asked
-        state = TaskState.AUTH_REQUIRED if question.url else TaskState.INPUT_REQUIRED
-        await self._report(state)
+        auth = question.auth or question.url
+        await self._report(
+            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED
+        )
         await self._post(
             [Part.text(question.text)],
             purpose=MessagePurpose.COMMUNICATION,
@@ -274,11 +277,10 @@ class Worker:
             return await self._refuse(
                 state, "unknown_action", self._unknown(), later="503"
             )
-        arguments = arguments_of(self._task, capability)
-        if arguments is None:
-            return await self._refuse(
-                state, "400", "the arguments are a JSON object in a data item"
-            )
+        try:
+            arguments = arguments_of(self._task, capability)
+        except UnfitPartsError as exc:
+            return await self._refuse(state, "400", str(exc))
         if state == TaskState.REQUESTED:
             await self._report(TaskState.ACCEPTED)
         self._key = start_key(conversation.session, self._task)
@@ -443,38 +445,6 @@ class Worker:
 
     def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
         return self._sessions.apply(self._log, act)
-
-
-def arguments_of(task: Task, capability: Capability) -> dict[str, Any] | None:
-    """Return the arguments in a task's messages, or None if there are none.
-
-    They are the first JSON object. A text will do for a capability that needs nothing
-    but one text.
-    """
-    parts = [part for message in task.messages for part in message.parts]
-    for part in parts:
-        if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return part.content
-    texts = [part.content for part in parts if isinstance(part.content, str)]
-    name = _only_text(capability)
-    if not texts:
-        return {} if not parts else None
-    return None if name is None else {name: "\n".join(texts)}
-
-
-def _only_text(capability: Capability) -> str | None:
-    schema = capability.input_schema
-    if not isinstance(schema, dict):
-        return None
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return None
-    required = schema.get("required", [])
-    if len(required) != 1:
-        return None
-    kind = properties.get(required[0])
-    is_text = isinstance(kind, dict) and kind.get("type") == "string"
-    return str(required[0]) if is_text else None
 
 
 def _part_of(output: Any) -> Part:

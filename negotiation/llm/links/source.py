@@ -11,7 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from negotiation.llm.links.conversions import Conversion, How
+from negotiation.errors import NO_VALUE
+from negotiation.llm.links.conversions import (
+    MESSAGES,
+    Conversion,
+    How,
+    gives_nothing,
+)
 from negotiation.llm.links.functions import IMPORTS, helpers_for
 from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
@@ -154,7 +160,19 @@ class Source:
             case How.PYTHON:
                 name = self._name("compute")
                 letters = ", ".join(LETTERS[: len(read)])
-                self.function(f"{name}({letters})", [f"return {made.values[0]}"])
+                lines = [f"return {made.values[0]}"]
+                if gives_nothing(made.sources):
+                    # An item or a name that is not there: no value is made up for it.
+                    lines = [
+                        "try:",
+                        *indented(lines),
+                        *_absent(made.sources),
+                        "except (ArithmeticError, ValueError):",
+                        f"    if [] in [{letters}]:",
+                        f"        {_absence(made.sources)}",
+                        "    raise",
+                    ]
+                self.function(f"{name}({letters})", lines)
                 return f"{name}({', '.join(read)})"
             case How.SCALE:
                 return f"anp_scaled({', '.join([*read, *values])})"
@@ -169,7 +187,12 @@ class Source:
             case How.SPLIT:
                 return f"anp_part({', '.join([*read, *values])})"
             case How.FIRST:
-                return f"anp_first({read[0]})"
+                if not gives_nothing(made.sources):
+                    return f"anp_first({read[0]})"
+                name = self._name("first")
+                lines = ["try:", "    return anp_expect(value, list)[0]"]
+                self.function(f"{name}(value)", [*lines, *_absent(made.sources)])
+                return f"{name}({read[0]})"
 
     def _copied(self, step: Step, value: str) -> str:
         """Return the expression that carries out `step`, as rules write it."""
@@ -223,6 +246,17 @@ class Source:
     def _name(self, what: str) -> str:
         self._count += 1
         return f"anp_{what}_{self._count}"
+
+
+def _absent(sources: Sequence[Spot]) -> list[str]:
+    """Return the end of a `try` in which a part of a capability's value was missing."""
+    return ["except LookupError:", f"    {_absence(sources)}"]
+
+
+def _absence(sources: Sequence[Spot]) -> str:
+    path = next(one.path for one in sources if one.root not in MESSAGES)
+    told = f"{'.'.join(path) or 'the answer'}: the capability {NO_VALUE}"
+    return f"raise ValueAbsent({told!r})"
 
 
 def _read(spot: Spot, variables: Mapping[tuple[str, ...], str]) -> str:

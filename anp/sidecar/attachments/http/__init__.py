@@ -11,4 +11,5 @@
 * `operations`: one call of a service: where each argument goes.
 * `declared`: capabilities that the owner describes.
 * `callback`: the kind `callback`: an agent that takes calls at a URL.
+* `bodies`: Bodies with files: bytes as they are, and forms of several parts. Pure.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.http.answers import HttpAnswer, OpenAnswer, is_json
+from anp.sidecar.attachments.http.bodies import MEDIA_TYPE
 from anp.sidecar.attachments.http.declared import wrap
 from anp.sidecar.attachments.http.endpoint import HttpEndpoint
 from anp.sidecar.attachments.http.operations import HttpOperation
@@ -36,10 +36,6 @@ LEAST_PAUSE: Final = 0.1
 
 LONGEST_PAUSE: Final = 3600.0
 "Longest pause that a service can tell, in seconds."
-
-MEDIA_TYPE: Final = re.compile(
-    r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9!#$&^_.+-]{1,63}"
-)
 
 
 class ResultReader:

@@ -5,8 +5,9 @@ that many bytes of JSON. To the child: `{"call", "arguments", "context"}` and
 `{"cancel"}`; from it: `{"ready": [tools]}` or `{"failed": reason}` once, with id 0,
 then `{"output"}` or `{"error": {"code", "message", "meant", "ran"}}`, where `meant`
 says that the words are for the caller and `ran` that the function was called. Before
-that it may send `{"progress"}`, and where somebody takes it `{"update": value}`, of
-which `{"more": number}` allows further ones, and `{"ask"}`, answered by `{"reply"}`.
+that it may send `{"progress"}`, and where somebody takes it `{"update": value}` or
+`{"file": {"mediaType", "name", "data"}}`, of which `{"more": number}` allows further
+ones, and `{"ask"}`, answered by `{"reply"}`.
 The id is outside of the JSON, so that an answer that cannot be read ends no other call.
 """
 
@@ -38,6 +39,7 @@ from anp.sidecar.attachments.attachment import (
     report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
+from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
 from anp.sidecar.attachments.requester import Question, Requester, current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import (
@@ -130,6 +132,9 @@ class _Teller:
                 self._report(_progress(note["progress"]))
             elif "update" in note and self._requester is not None:
                 await self._requester.update([_part(note["update"])])
+                self.say({"more": 1})
+            elif "file" in note and self._requester is not None:
+                await self._requester.update([_file(note["file"])])
                 self.say({"more": 1})
             elif "ask" in note and self._requester is not None:
                 reply = await self._requester.ask(_question(note["ask"]))
@@ -414,6 +419,17 @@ def _is_number(value: Any) -> bool:
 
 def _part(value: Any) -> Part:
     return Part.text(value) if isinstance(value, str) else Part.value(value)
+
+
+def _file(told: Any) -> Part:
+    """Return bytes of a function's as a part."""
+    try:
+        data = bytes_of(told)
+    except ValueError as exc:
+        raise JsonError(str(exc)) from None
+    media_type = str(told.get("mediaType"))[:MAX_NAME] or BINARY
+    name = FOLDERS.sub("", str(told.get("name", "")))[:MAX_NAME]
+    return Part.data(data, media_type=media_type, name=name)
 
 
 def _question(told: Any) -> Question:

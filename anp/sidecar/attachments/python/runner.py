@@ -21,6 +21,8 @@ if sys.version_info < (3, 9):  # noqa: UP036 -- the owner's Python, not the daem
     sys.exit("Python 3.9 or later is needed")
 
 import asyncio
+import base64
+import binascii
 import collections.abc
 import contextlib
 import dataclasses
@@ -88,6 +90,28 @@ ARRAYS = {
     collections.abc.Iterable: list,
     collections.abc.Set: set,
 }
+FILE: Schema = {
+    "type": "object",
+    "properties": {
+        "mediaType": {"type": "string"},
+        "name": {"type": "string"},
+        "data": {"type": "string", "description": "Bytes in base64."},
+    },
+    "required": ["mediaType", "data"],
+}
+"Bytes in JSON; the same as `FILE` of `part_json.py`."
+
+BYTES = (bytes, bytearray, memoryview)
+BINARY = "application/octet-stream"
+
+BEGINNINGS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+"Media types of bytes of which the function does not say what they are."
+
 METHODS = (types.FunctionType, staticmethod, classmethod)
 OBJECTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 
@@ -249,6 +273,23 @@ def fields_of(hint: Any) -> dict[str, tuple[Any, bool, Any]]:
     return found
 
 
+def is_bytes(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BYTES)
+
+
+def is_file(hint: Any) -> bool:
+    """Tell whether a type is a dataclass of the owner's with bytes and their type."""
+    if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
+        return False
+    fields = fields_of(hint)
+    data = fields.get("data")
+    return data is not None and is_bytes(bare(data[0])[0]) and "media_type" in fields
+
+
+def is_binary(value: Any) -> bool:
+    return isinstance(value, BYTES) or is_file(type(value))
+
+
 def schema_of(hint: Any, inside: tuple[Any, ...] = ()) -> Schema:
     """Return the JSON Schema of a type hint; what has none allows every value."""
     hint, text = bare(hint)
@@ -266,6 +307,8 @@ def plain_schema(hint: Any, inside: tuple[Any, ...]) -> Schema:
     if isinstance(hint, type) and hint in TEXTS:
         form = TEXTS[hint][0]
         return {"type": "string", "format": form} if form else {"type": "string"}
+    if is_bytes(hint) or is_file(hint):
+        return FILE
     origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in UNIONS:
         return union_schema(args, inside)
@@ -373,6 +416,8 @@ def decode(value: Any, hint: Any, where: str) -> Any:
             return TEXTS[hint][1](value)
         except (ValueError, ArithmeticError):
             raise BadValue(f"{where}: {value!r:.80} is no {hint.__name__}") from None
+    if is_bytes(hint) or is_file(hint):
+        return decode_file(value, hint, where)
     origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in UNIONS:
         return decode_union(value, args, where)
@@ -466,6 +511,20 @@ def decode_tuple(value: Any, args: tuple[Any, ...], where: str) -> tuple[Any, ..
     return tuple(decode(v, args[n], f"{where}[{n}]") for n, v in enumerate(value))
 
 
+def decode_file(value: Any, hint: Any, where: str) -> Any:
+    expect(isinstance(value, dict), value, where, "an object with bytes in data")
+    expect(isinstance(value.get("data"), str), value, where, "bytes in data")
+    try:
+        data = base64.b64decode(value["data"], validate=True)
+    except (binascii.Error, ValueError):
+        raise BadValue(f"{where}: data is not base64") from None
+    if is_bytes(hint):
+        return hint(data)
+    told = {"media_type": value.get("mediaType", BINARY), "name": value.get("name", "")}
+    fields = fields_of(hint)
+    return hint(data=data, **{key: told[key] for key in told if key in fields})
+
+
 def decode_record(value: Any, hint: Any, where: str) -> Any:
     expect(isinstance(value, dict), value, where, "an object")
     fields = fields_of(hint)
@@ -493,6 +552,8 @@ def encode(value: Any) -> Any:
         return encode(value.value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if is_binary(value):
+        return encode_file(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return {field.name: encode(getattr(value, field.name)) for field in fields}
@@ -507,6 +568,18 @@ def encode(value: Any) -> Any:
     if isinstance(value, (uuid.UUID, decimal.Decimal, pathlib.PurePath)):
         return str(value)
     raise ValueError(f"{type(value).__name__} is no JSON value")
+
+
+def encode_file(value: Any) -> dict[str, str]:
+    """Return bytes as JSON has them."""
+    data = bytes(value if isinstance(value, BYTES) else value.data)
+    media_type, name = getattr(value, "media_type", ""), getattr(value, "name", "")
+    if not media_type:
+        found = (kind for begin, kind in BEGINNINGS if data.startswith(begin))
+        webp = data[:4] == b"RIFF" and data[8:12] == b"WEBP"
+        media_type = "image/webp" if webp else next(found, BINARY)
+    told = {"mediaType": str(media_type), "data": base64.b64encode(data).decode()}
+    return {**told, "name": str(name)} if name else told
 
 
 def encode_key(key: Any) -> str:
@@ -929,7 +1002,7 @@ class Runner:
                 self.joined(number, function, context, items)
             else:
                 value = await function.call(*positional, **named)
-                self.answer(number, function, value)
+                self.answer(number, function, context, value)
         except asyncio.CancelledError:
             self.fail(number, Failure(504, "cancelled"))
         except Exception as exc:  # noqa: BLE001 -- whatever it raises is the answer
@@ -952,7 +1025,7 @@ class Runner:
                 with contextlib.closing(value):
                     self.stream(number, function, context, value)
             else:
-                self.answer(number, function, value)
+                self.answer(number, function, context, value)
         except BaseException as exc:  # noqa: BLE001 -- also sys.exit() in a thread
             self.fail(number, exc)
         finally:
@@ -976,7 +1049,11 @@ class Runner:
         """Pass on what was yielded, or keep it for the end."""
         encoded = encode(item)
         if context.live:
-            self.send(number, {"update": encoded})
+            # Bytes are a part of their own, and not an object that looks like one.
+            kind = (
+                "file" if isinstance(item, BYTES) or is_file(type(item)) else "update"
+            )
+            self.send(number, {kind: encoded})
         else:
             items.append(encoded)
 
@@ -987,9 +1064,15 @@ class Runner:
         output = {} if context.live else function.join(items)
         self.send(number, {"output": output})
 
-    def answer(self, number: int, function: Function, value: Any) -> None:
+    def answer(
+        self, number: int, function: Function, context: Context, value: Any
+    ) -> None:
         try:
-            self.send(number, {"output": function.result(value)})
+            if context.live and is_binary(value):
+                self.update(number, context, [], value)
+                self.send(number, {"output": {}})
+            else:
+                self.send(number, {"output": function.result(value)})
         except RecursionError:
             words = "the result is nested too deeply"
             self.fail(number, Failure(500, words, ran=True))

@@ -1,0 +1,88 @@
+"""The arguments that the parts of a task are."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from anp.interaction.elements import Message, Part, SenderRole, Task
+from anp.sidecar.attachments.part_json import FILE
+from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
+from negotiation.need import Capability
+
+PNG = Part.data(b"\x00png", media_type="image/png", name="photo.png")
+NOTE = Part.data(b"note", name="note.txt")
+
+
+def found(*parts: Part, **properties: Any) -> dict[str, Any]:
+    """Return the arguments of a task for a capability with these properties."""
+    required = ["text"] if "text" in properties else []
+    schema = {"type": "object", "properties": properties, "required": required}
+    capability = Capability("a.b", "", schema, {"type": "object"})
+    message = Message(
+        id="1", session="s", sender="a", role=SenderRole.REQUESTER, parts=parts
+    )
+    task = Task(
+        id="1",
+        session="s",
+        requester="a",
+        executor="b",
+        messages=(message,)[: len(parts)],
+    )
+    return arguments_of(task, capability)
+
+
+def as_json(part: Part) -> dict[str, str]:
+    assert isinstance(part.content, bytes)
+    data = base64.b64encode(part.content).decode()
+    return {"mediaType": part.media_type, "name": part.name, "data": data}
+
+
+TEXT = {"type": "string"}
+FILES = {"type": "array", "items": FILE}
+
+
+def test_a_file_beside_a_text_or_an_object_is_an_argument_too() -> None:
+    whole = {"text": "see", "files": [as_json(PNG), as_json(NOTE)]}
+    assert found(Part.text("see"), PNG, NOTE, text=TEXT, files=FILES) == whole
+    given = Part.value({"text": "see", "files": [as_json(PNG)]})
+    assert found(given, NOTE, text=TEXT, files=FILES) == whole
+
+
+def test_a_file_goes_to_the_argument_of_its_name() -> None:
+    properties = {"other": FILE, "photo": FILE, "note.txt": FILES}
+    assert found(NOTE, PNG, **properties) == {
+        "photo": as_json(PNG),
+        "note.txt": [as_json(NOTE)],
+    }
+    assert found(NOTE, PNG, first=FILE, second=FILE) == {
+        "first": as_json(NOTE),
+        "second": as_json(PNG),
+    }
+
+
+@pytest.mark.parametrize(
+    ("parts", "properties"),
+    [
+        ((Part.text("see"), PNG), {"text": TEXT}),
+        ((Part.value({"photo": as_json(PNG)}), PNG), {"photo": FILE}),
+        ((PNG, NOTE), {"photo": FILE}),
+        ((Part.value({"files": "none"}), NOTE), {"files": FILES}),
+    ],
+)
+def test_a_file_without_a_place_is_refused_by_name(
+    parts: tuple[Part, ...], properties: dict[str, Any]
+) -> None:
+    with pytest.raises(UnfitPartsError, match=parts[-1].name):
+        found(*parts, **properties)
+
+
+def test_nothing_is_an_empty_object_and_a_text_needs_its_place() -> None:
+    assert found(photo=FILE) == {}
+    assert found(Part.text("a"), Part.text("b"), text=TEXT) == {"text": "a\nb"}
+    with pytest.raises(UnfitPartsError, match="a JSON object"):
+        found(Part.text("a"), photo=FILE)
+    with pytest.raises(UnfitPartsError, match="a JSON object"):
+        found(Part.value([1]), photo=FILE)
