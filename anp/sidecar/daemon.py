@@ -102,6 +102,7 @@ class Daemon:
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
         self.tasks = calls.tasks
+        self.tasks.own_url = lambda: self.url
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),

@@ -22,6 +22,7 @@ from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.queue import OwnerDesk
+from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
@@ -283,7 +284,12 @@ def make_offer(
     return OfferParts(
         call_times=call_times,
         exposure=exposure,
-        attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
+        attaching=Attaching(
+            home,
+            exposure,
+            max_calls=config.limits.max_calls,
+            inbox=Inbox(max_wait=config.interaction.max_wait),
+        ),
         capability_calls=CapabilityCalls(
             gate,
             code.validator,
@@ -448,9 +454,11 @@ def make_calls(
         policy=peers.policy,
         limits=written.limits,
         config=config.interaction,
+        is_linked=links.has_link,
         think=think,
     )
     acceptor.tasks = tasks.serve
+    offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks

@@ -41,6 +41,7 @@ __all__ = [
     "integer_of",
     "operations_in",
     "post",
+    "read_body",
     "routes_of",
     "scope_of",
 ]
@@ -245,7 +246,7 @@ def _endpoint_of(operation: Operation) -> Endpoint:
             _check_query(operation, request)
             given: list[object] = []
             if operation.body is not None:
-                given.append(_parse(operation.body, await _read(request, MAX_BODY)))
+                given.append(await read_body(operation.body, request))
             elif operation.raw_body:
                 given.append(await _read(request, operation.raw_body))
             answer = await operation.handler(request, *given)
@@ -310,6 +311,15 @@ def integer_of(request: Request, name: str, default: int) -> int:
 def adapter_of(kind: type) -> TypeAdapter[Any]:
     """Return what reads a body; made at its first use."""
     return TypeAdapter(kind)
+
+
+async def read_body(kind: type, request: Request) -> object:
+    """Return the body of a request as an object of a declared class.
+
+    Raises:
+        ApiError: It is no JSON, too large, or does not fit.
+    """
+    return _parse(kind, await _read(request, MAX_BODY))
 
 
 async def _read(request: Request, most: int) -> bytes:

@@ -78,6 +78,15 @@ class Requester(Protocol):
     def was_told(self) -> bool:
         """True when a part of the result was passed on before the answer."""
 
+    async def begin(self) -> bool:
+        """Store that the agent is asked now; return True if it was asked before.
+
+        Only an attachment whose `begins_itself` is true calls it.
+        """
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        """Pass on a message that is no part of the result."""
+
     async def update(self, parts: Sequence[Part]) -> None:
         """Pass on the next part of the result; return when there is room for more."""
 

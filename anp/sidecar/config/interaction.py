@@ -41,3 +41,6 @@ class InteractionConfig(Section):
 
     max_tasks_unlisted: Count = 50
     "The same for all other peers at one address together, and for their sessions."
+
+    max_registered: Count = 100
+    "Unfinished sessions of one listed peer whose news you bring to its address."

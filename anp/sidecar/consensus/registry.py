@@ -16,6 +16,7 @@ from typing import Final
 
 from anp.channel.listener import Page
 from anp.errors import CallError, ConfigError, ErrorKind
+from anp.protocols.gbz.words import GBZ_URI
 from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.bundles.format import read_bundle
 from anp.sidecar.consensus.entries import ConsensusEntry
@@ -126,6 +127,9 @@ class ConsensusDesk:
         self._mind = mind
         self.published = PublishedDocuments(gate.exposure, workshop, store)
         "The documents of the exposed capabilities."
+        self.awaits: Callable[[str], bool] = lambda peer: False
+        "Tells if a peer is to bring us news of tasks that it does for us."
+
         self._serves: Serves | None = None
         self.registry = self._fresh()
         self._entries: dict[str, ConsensusEntry] = {}
@@ -201,7 +205,8 @@ class ConsensusDesk:
         for protocol in self.registry.offered(offered):
             if protocol.uri in self._written:
                 # Each call of it asks the gate for itself.
-                if self._gate.offered(WayIn.ENVELOPE, peer):
+                is_news = protocol.uri == GBZ_URI and self.awaits(peer)
+                if is_news or self._gate.offered(WayIn.ENVELOPE, peer):
                     return protocol.uri
             elif await self._serve(protocol.hash, peer) is not None:
                 return protocol.uri

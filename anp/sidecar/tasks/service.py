@@ -39,6 +39,7 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
+from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from anp.sidecar.tasks.skills import SkillChooser
@@ -80,6 +81,7 @@ class TaskService:
         limits: WrittenLimits,
         config: InteractionConfig,
         think: Think,
+        is_linked: Callable[[str], bool] = lambda peer: False,
     ) -> None:
         self._identities = identities
         self._finder = finder
@@ -89,12 +91,14 @@ class TaskService:
         self._config = config
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
+        self.leases = Leases(logs, self._recover)
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,
             capabilities=capabilities,
             policy=policy,
             room=self._room,
+            leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
         )
         self._exchange = SessionPeers(
@@ -105,9 +109,17 @@ class TaskService:
             desk=self.desk,
             caller=caller,
             limits=limits,
+            is_linked=is_linked,
+            is_listed=policy.is_listed,
+            max_registered=config.max_registered,
         )
+        self.outbox = self._exchange.outbox
+        self.own_url: Callable[[], str] = lambda: ""
+        "Returns the URL at which peers reach this daemon."
+
         self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     # The agent's commands.
 
@@ -121,6 +133,7 @@ class TaskService:
         depends_on: Sequence[str] = (),
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
+        notify: bool = False,
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -130,6 +143,7 @@ class TaskService:
             log: Our own id of the session; None makes a new one.
             depends_on: Our own ids of tasks of that session to be completed before.
             maker: The one of us who asks, for a new session.
+            notify: Need no connection meanwhile: the peer dials us with its news.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
@@ -162,6 +176,9 @@ class TaskService:
         )
         self._check_size(task)
         await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        if notify:
+            address = self.own_url()
+            await self._apply(log, lambda c: c.register(address, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
 
     async def open_session(
@@ -244,21 +261,33 @@ class TaskService:
         await self.sessions.room.measure()
         async for log in self.sessions.busy():
             try:
-                await self.sessions.apply(
-                    log,
-                    lambda c: c.recover(
-                        may_repeat=self._may_repeat, wall_now=utc_now()
-                    ),
-                )
-                await self._exchange.want(log)
+                await self._recover(log)
+                await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
         self._sweeping = asyncio.create_task(self._sweep())
+        self._renewing = asyncio.create_task(self.leases.run())
+
+    async def _recover(self, log: str) -> None:
+        """Decide about tasks of a session that nobody does any more."""
+        held = await self.leases.elsewhere()
+        conversation = await self.sessions.conversation(log)
+        elsewhere = self.desk.at_work(log)
+        for task in conversation.unfinished if held else ():
+            if await self.sessions.item_of(log, task.id) in held:
+                elsewhere.add(task.id)
+        await self.sessions.apply(
+            log,
+            lambda c: c.recover(
+                may_repeat=self._may_repeat, elsewhere=elsewhere, wall_now=utc_now()
+            ),
+        )
 
     async def close(self) -> None:
         """End the work on tasks; what was at work is settled at the next start."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for beside in (self._sweeping, self._renewing):
+            if beside is not None:
+                beside.cancel()
         await self._exchange.close()
         await self.desk.close()
         await asyncio.gather(*self._doing, return_exceptions=True)
@@ -417,6 +446,9 @@ class TaskService:
                         wall_now=utc_now(),
                     ),
                 )
+        if conversation.registered and not conversation.is_requester:
+            # The owner sees what waits for it; it goes with the session.
+            return
         for peer in conversation.peers() if also_at_work else away:
             await self.sessions.acknowledge_all(log, sender=peer)
 

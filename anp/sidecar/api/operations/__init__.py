@@ -10,4 +10,5 @@
 * `sessions`: the sessions that tasks belong to.
 * `task_views`: sessions, tasks and their events as they are shown.
 * `distribution`: protocols in bundles and under URIs.
+* `inbox`: The inbox in the local API: an agent reads its tasks there, and answers them.
 """

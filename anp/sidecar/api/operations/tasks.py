@@ -46,11 +46,13 @@ from anp.sidecar.tasks.work import ACTION
 __all__ = [
     "LAST_EVENT_ID",
     "PAGE_OF_IDS",
+    "PartBody",
     "StartBody",
     "TaskOperations",
     "after_of",
     "check_room",
     "may_see_own",
+    "parts_of",
 ]
 
 INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -138,6 +140,10 @@ class StartBody:
     )
     "Our own ids of tasks of that session that have to be completed first."
 
+    notify: bool = False
+    """Need no connection meanwhile: the peer, which has to have us on its list, dials
+    our address when it has news."""
+
     trust_first_use: bool = False
     """Accept the key of an unknown peer over an unencrypted connection.
 
@@ -218,10 +224,11 @@ class TaskOperations:
         known = await self._daemon.tasks.start_task(
             body.peer or "",
             capability=body.capability,
-            parts=_parts(body.parts, text=body.text, value=body.input),
+            parts=parts_of(body.parts, text=body.text, value=body.input),
             log=body.session,
             depends_on=body.depends_on,
             trust_first_use=body.trust_first_use,
+            notify=body.notify,
             maker=Maker.OWNER if by_owner else Maker.AGENT,
         )
         return JsonAnswer(
@@ -259,7 +266,7 @@ class TaskOperations:
     async def send_message(self, request: Request, body: MessageBody) -> TaskDetails:
         """Send a message about a task of ours, such as an answer to its question."""
         known = await self._find(request)
-        parts = _parts(body.parts, text=body.text, value=body.value)
+        parts = parts_of(body.parts, text=body.text, value=body.value)
         if not parts and body.action == "accept":
             raise ApiError(400, "the message is empty")
         metadata = {} if body.action == "accept" else {ACTION: body.action}
@@ -358,7 +365,8 @@ def after_of(request: Request) -> int:
     return int(text)
 
 
-def _parts(parts: Sequence[PartBody], *, text: str | None, value: Any) -> list[Part]:
+def parts_of(parts: Sequence[PartBody], *, text: str | None, value: Any) -> list[Part]:
+    """Return the contents of a body."""
     found = [] if value is None else [Part.value(value)]
     found += [] if text is None else [Part.text(text)]
     return found + [_part(one) for one in parts]

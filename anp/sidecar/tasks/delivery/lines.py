@@ -12,7 +12,9 @@ import contextlib
 import contextvars
 import logging
 import random
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -56,6 +58,9 @@ MOST_WAIT = 60.0
 UNDER_WAY = 2.0
 "Seconds for which frames may be under way on a line that another has followed."
 
+NEWS_SILENCE = 10.0
+"Seconds without a word after which a peer that dials us has no more news for us."
+
 IDLE_CHECK = 5.0
 "Seconds between two looks at whether a line is still needed."
 
@@ -75,8 +80,11 @@ class LineWork(Protocol):
     def untold(self, peer: str) -> list[str]:
         """Return the sessions of which a peer does not know everything."""
 
-    def works_for_us(self, peer: str) -> bool:
-        """Return whether a peer has something to do for us."""
+    def needs_line(self, peer: str) -> bool:
+        """Return whether we have to dial a peer, to tell or to hear something."""
+
+    def brings_news(self, peer: str) -> bool:
+        """Return whether a peer works for us, and dials us when it has news."""
 
     def in_use(self, peer: str) -> bool:
         """Return whether something is at work for a peer."""
@@ -121,6 +129,8 @@ class Line:
         self._late: dict[str, _Late] = {}
         self._is_late = asyncio.Event()
         self.closed = False
+        self.heard = time.monotonic()
+        "When the peer said something last, on the monotonic clock."
 
     @property
     def names(self) -> frozenset[str]:
@@ -174,6 +184,7 @@ class Line:
                 event = await self.channel.receive()
                 if event.frame.protocol_type is not ProtocolType.APPLICATION:
                     continue
+                self.heard = time.monotonic()
                 frame = self._line.read(event.frame.data)
                 if frame is not None:
                     await self._work.take(self, frame)
@@ -297,13 +308,17 @@ class Lines:
                 return line
         return None
 
-    def want(self, peer: str) -> None:
-        """See to it that there is a line to a peer as long as it works for us."""
+    def want(self, peer: str, *, once: bool = False) -> None:
+        """See to it that there is a line to a peer as long as we need one.
+
+        Args:
+            once: Dial it also when it would dial us, since it may not reach us.
+        """
         agent = agent_name(peer)
         if agent not in self._keeping:
             # Not the work of whoever needs it first.
             self._keeping[agent] = asyncio.create_task(
-                self._keep(peer, agent), context=contextvars.Context()
+                self._keep(peer, agent, once), context=contextvars.Context()
             )
 
     async def serve(self, channel: Channel) -> None:
@@ -336,14 +351,15 @@ class Lines:
         for log in self._work.untold(line.peer):
             line.put_off(log)
 
-    async def _keep(self, peer: str, agent: str) -> None:
+    async def _keep(self, peer: str, agent: str, once: bool) -> None:
         """Have a line to a peer until it has nothing to do for us."""
         wait = FIRST_WAIT
         try:
             # Nothing is awaited between the last look and the end of this.
-            while self._work.works_for_us(peer):
+            while once or self._work.needs_line(peer):
                 try:
-                    if await self._kept(peer):
+                    kept, once = await self._kept(peer), False
+                    if kept:
                         wait = FIRST_WAIT
                         continue
                 except CallError as exc:
@@ -364,14 +380,26 @@ class Lines:
         if channel is None:
             await self._work.unspoken(peer)
             return False
-        await self._use(channel)
+        await self.use(channel, self._needed(channel.peer_did))
         return True
 
-    async def _use(self, channel: Channel) -> None:
-        """Serve a channel of ours until it ends, or the peer has nothing to do."""
+    def _needed(self, peer: str) -> Callable[[], bool]:
+        """Return what tells whether a line of ours is needed."""
+
+        def is_needed() -> bool:
+            line = self.find(peer)
+            silence = 0.0 if line is None else time.monotonic() - line.heard
+            # What waits for us comes at once, when we have come by ourselves.
+            hears = silence < NEWS_SILENCE and self._work.brings_news(peer)
+            return hears or self._work.needs_line(peer)
+
+        return is_needed
+
+    async def use(self, channel: Channel, is_needed: Callable[[], bool]) -> None:
+        """Serve a channel of ours until it ends, or is not needed any more."""
         self._renewer.watch(_Renewable(channel), GBZ_URI, self._succeed)
         serving = asyncio.create_task(self.serve(channel))
-        watching = asyncio.create_task(self._until_idle(channel.peer_did))
+        watching = asyncio.create_task(_until_idle(is_needed))
         try:
             await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -383,11 +411,13 @@ class Lines:
 
     def _succeed(self, channel: Channel) -> None:
         """Go on with the channel that follows another whose key ends."""
-        using = asyncio.create_task(self._use(channel))
+        needed = self._needed(channel.peer_did)
+        using = asyncio.create_task(self.use(channel, needed))
         self._using.add(using)
         using.add_done_callback(self._using.discard)
 
-    async def _until_idle(self, peer: str) -> None:
-        # Work ends in many places; nobody waits for this line to close.
-        while self._work.works_for_us(peer):  # noqa: ASYNC110
-            await asyncio.sleep(IDLE_CHECK)
+
+async def _until_idle(is_needed: Callable[[], bool]) -> None:
+    # Work ends in many places; nobody waits for this line to close.
+    while is_needed():  # noqa: ASYNC110
+        await asyncio.sleep(IDLE_CHECK)
