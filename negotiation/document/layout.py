@@ -87,6 +87,14 @@ class ResponseLayout:
     action_schema: Schema | None = None
     "Schema of an `action` to be filled in, or None."
 
+    words: tuple[str, ...] = ()
+    "Words that an error may have for its code; the first one stands for all others."
+
+    @property
+    def promised(self) -> tuple[int | str, ...]:
+        """The error codes that the document lists."""
+        return (*self.codes, *self.words)
+
 
 @dataclass(frozen=True, slots=True)
 class UpdateLayout:
@@ -165,6 +173,7 @@ def read_layout(document: Document) -> Layout:
             codes=outcome.codes,
             places=places_of(response, result),
             action_schema=response.action_schema,
+            words=outcome.words,
         ),
         frozenset(request.by_name | response.by_name),
         _read_update(document, message_id),

@@ -294,7 +294,12 @@ def _handle_request(source: _Source, fit: Fit) -> None:
         Slot.CODE: _status(response.codes),
         Slot.CODE_TEXT: "str(status_of(error))",
     }
-    bad = message_lines(response.bad, slots)
+    own = {
+        mark.path: _word(response.words)
+        for mark in response.marks
+        if isinstance(mark.bad, Fixed) and mark.bad.value in response.words
+    }
+    bad = message_lines(response.bad, slots, own=own)
     good = message_lines(response.good, slots, fit.response.place.path, "result")
     where = ".".join(fit.response.place.path) or "response"
     lines = [
@@ -437,6 +442,12 @@ def _status(codes: Sequence[int]) -> str:
         f"int(str(error.code)) if str(error.code) in {texts} else "
         f"status_of(error) if status_of(error) in ({listed}) else {fallback!r}"
     )
+
+
+def _word(words: Sequence[str]) -> str:
+    """Return the expression for a listed word: what the capability says, if listed."""
+    told = "str(error.code)"
+    return f"{told} if {told} in {names_literal(words)} else {words[0]!r}"
 
 
 def _fallback(codes: Sequence[int], wanted: int) -> int:
