@@ -337,6 +337,19 @@ class CancelRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """The requester's wish for news over connections of the service's (GBZ-58)."""
+
+    address: str
+    "URL of the requester's daemon; empty when the wish is taken back."
+
+    task: str = ""
+    "The only task that is meant; empty means all tasks of the session."
+
+    expires: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
     """The state of a session on one side, besides its tasks; stored with each step."""
 
@@ -355,10 +368,28 @@ class SessionHead:
     """Events that a peer has not acknowledged, as first and last number of each run of
     them in turn: (3, 5, 9, 9) are 3, 4, 5 and 9."""
 
+    registered: tuple[Registration, ...] = ()
+    "The requester's wishes for news that stand."
 
-EventContent = Session | Task | TaskChange | TaskProgress | CancelRequest | Message
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """The content of an event that is damaged where it is stored."""
+
+
+EventContent = (
+    Unreadable
+    | Session
+    | Task
+    | TaskChange
+    | TaskProgress
+    | CancelRequest
+    | Message
+    | Registration
+)
 """The content of an event: a session as it was opened, changed or closed; a task as it
-was created; a change or progress of a task; a request to cancel it; a message."""
+was created; a change or progress of a task; a request to cancel it; a message; a wish
+for news; or nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

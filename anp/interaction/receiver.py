@@ -8,6 +8,7 @@ from datetime import datetime
 from anp.interaction.elements import (
     CancelRequest,
     Message,
+    Registration,
     SenderRole,
     Session,
     SessionState,
@@ -109,8 +110,14 @@ class Receiver(SessionRecord):
                 self._message(
                     step, message, sender, ref=ref, now=now, wall_now=wall_now
                 )
-            case NotifyRegister(task=name) | NotifyUnregister(task=name):
-                self._check_registration(sender, name)
+            case NotifyRegister(task=name, address=address, expires=expires):
+                self._check_requester(sender)
+                wish = Registration(task=name, address=address, expires=expires)
+                self._wish(step, wish, sender, ref, wall_now)
+            case NotifyUnregister(task=name):
+                self._check_requester(sender)
+                wish = Registration(task=name, address="")
+                self._wish(step, wish, sender, ref, wall_now)
         ack = Acknowledgement(session=self.session.id, ref=ref, task=task)
         step.sends.append(Send(to=sender, ref=0, operation=ack))
         return step
@@ -132,12 +139,6 @@ class Receiver(SessionRecord):
                 self._update(step, session, sender, ref=ref, wall_now=wall_now)
             case SessionClose():
                 self._close(step, sender, ref=ref, wall_now=wall_now)
-
-    def _check_registration(self, sender: str, task: str) -> None:
-        """Check that a peer may register an address; the shell keeps it."""
-        self._check_requester(sender)
-        if task:
-            self._task(task)
 
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, in monotonic seconds, or None."""

@@ -22,6 +22,7 @@ from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.queue import OwnerDesk
+from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
@@ -285,7 +286,12 @@ def make_offer(
     return OfferParts(
         call_times=call_times,
         exposure=exposure,
-        attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
+        attaching=Attaching(
+            home,
+            exposure,
+            max_calls=config.limits.max_calls,
+            inbox=Inbox(max_wait=config.interaction.max_wait),
+        ),
         capability_calls=CapabilityCalls(
             gate,
             code.validator,
@@ -458,9 +464,12 @@ def make_calls(
             max_files=config.interaction.max_files,
         ),
         call_files=home.call_files,
+        is_linked=links.has_link,
+        order=[one for one in config.interaction.order if offer.consensus.written(one)],
         think=think,
     )
     acceptor.tasks = tasks.serve
+    offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks

@@ -330,6 +330,7 @@ class Anpd:
         files: Mapping[str, bytes | Path] | None = None,
         session: str | None = None,
         depends_on: Sequence[str] = (),
+        notify: bool = False,
         trust_first_use: bool = False,
     ) -> TaskState:
         """Start work that lasts at a peer, and return at once.
@@ -342,6 +343,7 @@ class Anpd:
             files: Bytes, or paths of files of any size, that are sent along, by name.
             session: Id of the session that it joins.
             depends_on: Ids of tasks of that session to be completed before.
+            notify: Keep no connection; the peer dials our daemon when it has news.
             trust_first_use: Allow a first use over an unencrypted connection; needs
                 the owner's token.
         """
@@ -349,6 +351,7 @@ class Anpd:
             "capability": capability,
             "parts": self._parts(files),
             "depends_on": list(depends_on),
+            "notify": notify,
             "trust_first_use": trust_first_use,
         }
         more = {"peer": peer, "session": session, "text": text}
@@ -474,6 +477,111 @@ class Anpd:
             data = base64.b64encode(content).decode("ascii")
             parts.append({"bytes": data, "media_type": media_type, "name": name})
         return parts
+
+    def next_task(
+        self, wait: float = 0, *, attachment: str | None = None
+    ) -> dict[str, Json] | None:
+        """Take a task for our agent, or None; it has to be acknowledged within 60 s.
+
+        Its `input` is what the other agent sent, `fenced` the same for a model to read.
+
+        Args:
+            wait: Seconds to wait for one, at most 300.
+            attachment: Only tasks for this attachment of kind `inbox`.
+        """
+        body: dict[str, Json] = {"wait": wait}
+        if attachment is not None:
+            body["attachment"] = attachment
+        found = self._ask("POST", "/v1/inbox/next", body)[1]["task"]
+        return None if found is None else dict(found)
+
+    def inbox_events(
+        self, *, attachment: str | None = None
+    ) -> Iterator[dict[str, Json]]:
+        """Give the tasks for our agent as they come, and what becomes of them.
+
+        `inbox.task` is one that was taken, `inbox.answer` the answer to a question,
+        `inbox.ended` one for which nobody waits any more; `data` has the `task`.
+        """
+        query = (
+            "" if attachment is None else f"?{urlencode({'attachment': attachment})}"
+        )
+        return self._stream(f"/v1/inbox{query}")
+
+    def inbox_tasks(self) -> list[dict[str, Json]]:
+        """Return the tasks for our agent that have not ended, the oldest first."""
+        return list(self._get("/v1/inbox/tasks")["tasks"])
+
+    def inbox_task(self, task_id: str, wait: int = 0) -> dict[str, Json]:
+        """Return a task for our agent, after a change or `wait` seconds."""
+        return self._get(f"/v1/inbox/{quote(task_id, safe='')}", wait=str(wait))
+
+    def acknowledge(self, task_id: str) -> dict[str, Json]:
+        """Keep a task that was taken; so does everything else that is told of it."""
+        return self._inbox(task_id, "ack")
+
+    def release(self, task_id: str) -> dict[str, Json]:
+        """Give a task back; the next one to ask gets it, marked as redelivered."""
+        return self._inbox(task_id, "release")
+
+    def tell_progress(
+        self,
+        task_id: str,
+        progress: float | None = None,
+        total: float | None = None,
+        text: str = "",
+    ) -> dict[str, Json]:
+        """Tell the requester how far the work is."""
+        return self._inbox(
+            task_id, "progress", progress=progress, total=total, text=text
+        )
+
+    def tell(self, task_id: str, text: str) -> dict[str, Json]:
+        """Send the requester a message that is no part of the result."""
+        return self._inbox(task_id, "messages", text=text)
+
+    def give_part(
+        self,
+        task_id: str,
+        text: str | None = None,
+        value: Json = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+    ) -> dict[str, Json]:
+        """Send a part of the result: a text, a JSON value, or files by name."""
+        return self._inbox(
+            task_id, "parts", text=text, value=value, parts=self._parts(files)
+        )
+
+    def ask(
+        self,
+        task_id: str,
+        text: str,
+        schema: Mapping[str, Json] | None = None,
+        *,
+        wait: float = 300,
+    ) -> dict[str, Json] | None:
+        """Ask the requester; return its answer, or None if it gave none in time.
+
+        The answer has `action` (`accept`, `decline` or `cancel`), `text` and `value`.
+        """
+        found = self._inbox(task_id, "ask", text=text, schema=schema, wait=wait)
+        answer = found["answer"]
+        return None if answer is None else dict(answer)
+
+    def complete(
+        self, task_id: str, output: Mapping[str, Json] | None = None
+    ) -> dict[str, Json]:
+        """Give the result; None when the parts before are all of it."""
+        return self._inbox(task_id, "result", output=output)
+
+    def fail(self, task_id: str, message: str, code: int = 500) -> dict[str, Json]:
+        """End a task without a result, with a reason that the requester reads."""
+        return self._inbox(task_id, "failure", message=message, code=code)
+
+    def _inbox(self, task_id: str, what: str, **fields: Json) -> dict[str, Json]:
+        body = {name: value for name, value in fields.items() if value is not None}
+        return self._ask("POST", f"/v1/inbox/{quote(task_id, safe='')}/{what}", body)[1]
 
     def artifact(self, task_id: str, number: str) -> bytes:
         """Return the bytes of a part, by its `artifact`."""

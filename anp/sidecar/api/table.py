@@ -43,6 +43,7 @@ __all__ = [
     "integer_of",
     "operations_in",
     "post",
+    "read_body",
     "routes_of",
     "scope_of",
 ]
@@ -251,7 +252,7 @@ def _endpoint_of(operation: Operation) -> Endpoint:
             _check_query(operation, request)
             given: list[object] = []
             if operation.body is not None:
-                given.append(_parse(operation.body, await _read(request, MAX_BODY)))
+                given.append(await read_body(operation.body, request))
             elif operation.raw_body:
                 given.append(await _read(request, operation.raw_body))
             answer = await operation.handler(request, *given)
@@ -324,6 +325,15 @@ def check_type(request: Request, wanted: str) -> None:
     sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if sent != wanted:
         raise ApiError(415, f"the content type has to be {wanted}")
+
+
+async def read_body(kind: type, request: Request) -> object:
+    """Return the body of a request as an object of a declared class.
+
+    Raises:
+        ApiError: It is no JSON, too large, or does not fit.
+    """
+    return _parse(kind, await _read(request, MAX_BODY))
 
 
 async def _read(request: Request, most: int) -> bytes:

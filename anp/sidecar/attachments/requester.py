@@ -21,6 +21,7 @@ __all__ = [
     "ReplyAction",
     "Requester",
     "current_requester",
+    "joins_updates",
 ]
 
 
@@ -99,6 +100,15 @@ class Requester(Protocol):
     def was_told(self) -> bool:
         """True when a part of the result was passed on before the answer."""
 
+    async def begin(self) -> bool:
+        """Store that the agent is asked now; return True if it was asked before.
+
+        Only an attachment whose `begins_itself` is true calls it.
+        """
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        """Pass on a message that is no part of the result."""
+
     async def update(self, parts: Sequence[Part]) -> None:
         """Pass on the next part of the result; return when there is room for more."""
 
@@ -121,3 +131,7 @@ current_requester: ContextVar[Requester | None] = ContextVar(
     "current_requester", default=None
 )
 """The requester of the task at hand. The asyncio task that makes the call sets it."""
+
+joins_updates: ContextVar[bool] = ContextVar("joins_updates", default=False)
+"""True when the answer has to have everything although the requester is told of each
+part as it comes: a protocol that was negotiated promises a whole result."""

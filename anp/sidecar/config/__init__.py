@@ -9,5 +9,7 @@
 * `lookup`: the needs and peers that the owner's words name.
 * `offers`: the offers and limits that follow for the wire.
 * `entries`: what the owner may write several times: `[[need]]` and `[[peer]]`.
+* `otel`: The settings of traces.
+* `updates`: The settings of the listener for updates of callback agents.
 * `a2a`: The owner's settings of the A2A face.
 """

@@ -18,6 +18,7 @@ from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
 from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.config.otel import OtelConfig
 from anp.sidecar.config.setting_types import (
     Bytes,
     Capabilities,
@@ -40,6 +41,7 @@ from anp.sidecar.config.setting_types import (
     WebSocketUrl,
     example,
 )
+from anp.sidecar.config.updates import UpdatesConfig
 from anp.wire.meta_protocol import (
     CAPABILITIES,
     LEAST_MAX_MESSAGE,
@@ -64,7 +66,6 @@ __all__ = [
     "LogConfig",
     "NegotiationConfig",
     "OperationConfig",
-    "OtelConfig",
     "PolicyConfig",
     "SandboxSettings",
 ]
@@ -418,23 +419,6 @@ class OperationConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtelConfig(Section):
-    """Traces with OpenTelemetry; needs the extra `anpd[otel]`."""
-
-    enabled: bool = False
-    "Make spans and send them."
-
-    endpoint: Annotated[HttpUrl | None, example("http://127.0.0.1:4318")] = None
-    "URL that takes OTLP over HTTP; without it the `OTEL_*` variables count."
-
-    service_name: Annotated[str, Field(min_length=1, max_length=200)] = "anpd"
-    "`service.name` of the spans."
-
-    sample: Share = 1.0
-    "Part of the traces that begin here and are kept; a caller's choice is stronger."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Section):
     """All settings of the owner, with defaults for the rest, in the file's order."""
 
@@ -448,6 +432,7 @@ class Config(Section):
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     call: CallConfig = field(default_factory=CallConfig)
     interaction: InteractionConfig = field(default_factory=InteractionConfig)
+    updates: UpdatesConfig = field(default_factory=UpdatesConfig)
     a2a: A2aConfig = field(default_factory=A2aConfig)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     cache: CacheConfig = field(default_factory=CacheConfig)

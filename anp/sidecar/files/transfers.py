@@ -74,6 +74,10 @@ class PieceLine(Protocol):
     def max_message(self) -> int:
         """Most bytes of a frame."""
 
+    @property
+    def gives_files(self) -> bool:
+        """True when pieces of files can be asked for over it."""
+
     def answer(self, send: Send) -> None:
         """Send a frame that belongs to no event."""
 
@@ -227,6 +231,20 @@ class FileTransfers:
             for one in self._coming
         )
 
+    async def resume(self, want: Callable[[str], Awaitable[None]]) -> None:
+        """Go on with the results that are not whole here.
+
+        Args:
+            want: Has a line to the peer of a session; InteractionError if it is gone.
+        """
+        for kept in self.spool.wanted():
+            if kept.role is FileRole.RESULT:
+                self.start(kept)
+                try:
+                    await want(kept.log)
+                except InteractionError as exc:
+                    logger.warning("file not fetched session=%s: %s", kept.log, exc)
+
     async def close(self) -> None:
         """End what is under way; the next start goes on with it."""
         self._is_closed = True
@@ -335,6 +353,8 @@ class FileTransfers:
                 if line is None:
                     await asyncio.sleep(LOOK)
                     continue
+                if not line.gives_files:
+                    raise FileFailed("the protocol with the peer has no files")
                 async with self._places:
                     await self._pull(line, kept, writer)
             if not await asyncio.to_thread(self.spool.finish, kept, writer):

@@ -169,7 +169,7 @@ class CapabilityCalls:
         peer_did: str,
         max_payload: int,
         asked: float | None = None,
-        begin: Callable[[], Awaitable[None]] | None = None,
+        begin: Callable[[], Awaitable[object]] | None = None,
     ) -> Any:
         """Call a capability that is exposed to a peer, if the gate lets it through.
 
@@ -201,7 +201,7 @@ class CapabilityCalls:
         if attachment is None or self.gate.find(way, peer, name) is None:
             await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed("503", "the capability is not available", ran=False)
-        if begin is not None:
+        if begin is not None and not attachment.begins_itself:
             try:
                 await begin()
             except BaseException:

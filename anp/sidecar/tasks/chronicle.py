@@ -19,6 +19,7 @@ from anp.interaction.elements import (
     SessionEvent,
     Task,
     TaskChange,
+    Unreadable,
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
@@ -264,7 +265,7 @@ def task_of(content: EventContent) -> str:
     match content:
         case Task(id=name):
             return name
-        case Session():
+        case Session() | Unreadable():
             return ""
     return content.task
 

@@ -167,6 +167,19 @@ class Worker:
         """See `Requester`."""
         return self._told
 
+    async def begin(self) -> bool:
+        """See `Requester`."""
+        was_started = self._started
+        await self._report(TaskState.WORKING)
+        self._started = True
+        return was_started
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        """See `Requester`."""
+        await self._tell_waiting()
+        await self._room(self._log, self._task.requester)
+        await self._post(parts, purpose=MessagePurpose.COMMUNICATION)
+
     async def update(self, parts: Sequence[Part]) -> None:
         """See `Requester`; who reads slowly holds up the work, and fills no memory."""
         self._told = True
@@ -372,7 +385,7 @@ class Worker:
                     max_payload=MAX_VALUES,
                     # The requester names no time, so the owner's limits hold alone.
                     asked=math.inf,
-                    begin=self._begin,
+                    begin=self.begin,
                 )
             except ApprovalPending as exc:
                 if clock() >= ends:
@@ -381,10 +394,6 @@ class Worker:
                     ) from exc
                 # It stays accepted; the owner's word comes into the store.
                 await asyncio.sleep(APPROVAL_CHECK)
-
-    async def _begin(self) -> None:
-        await self._report(TaskState.WORKING)
-        self._started = True
 
     def _find(self) -> Capability | None:
         return self._capabilities.gate.find(self._way, self.peer, self._task.capability)

@@ -13,10 +13,12 @@ from anp.interaction.elements import (
     Message,
     Part,
     PartKind,
+    Registration,
     Session,
     Task,
     TaskChange,
     TaskProgress,
+    Unreadable,
 )
 from anp.interaction.states import is_terminal
 from anp.sidecar.api.answers import LEFT_OUT
@@ -350,6 +352,11 @@ def event_of(told: Told) -> Event:
             }
         case CancelRequest():
             kind, data = "task.cancel_requested", {"task": content.task}
+        case Unreadable():
+            kind = "session.damaged"
+        case Registration():
+            data = {"task": content.task, "address": content.address}
+            kind = "session.registered"
     return Event(number=event.number, type=kind, at=at, data={"by": event.by, **data})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -41,6 +41,7 @@ from anp.sidecar.api.table import (
     scope_of,
 )
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.files.spool import KeptFile
 from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 from anp.sidecar.tasks.work import ACTION
@@ -48,11 +49,13 @@ from anp.sidecar.tasks.work import ACTION
 __all__ = [
     "LAST_EVENT_ID",
     "PAGE_OF_IDS",
+    "PartBody",
     "StartBody",
     "TaskOperations",
     "after_of",
     "check_room",
     "may_see_own",
+    "parts_of",
 ]
 
 INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -143,6 +146,10 @@ class StartBody:
     )
     "Our own ids of tasks of that session that have to be completed first."
 
+    notify: bool = False
+    """Need no connection meanwhile: the peer, which has to have us on its list, dials
+    our address when it has news."""
+
     trust_first_use: bool = False
     """Accept the key of an unknown peer over an unencrypted connection.
 
@@ -223,10 +230,16 @@ class TaskOperations:
         known = await self._daemon.tasks.start_task(
             body.peer or "",
             capability=body.capability,
-            parts=self._parts(body.parts, text=body.text, value=body.input),
+            parts=parts_of(
+                body.parts,
+                text=body.text,
+                value=body.input,
+                upload=self._daemon.tasks.files.spool.upload,
+            ),
             log=body.session,
             depends_on=body.depends_on,
             trust_first_use=body.trust_first_use,
+            notify=body.notify,
             maker=Maker.OWNER if by_owner else Maker.AGENT,
         )
         return JsonAnswer(
@@ -264,7 +277,12 @@ class TaskOperations:
     async def send_message(self, request: Request, body: MessageBody) -> TaskDetails:
         """Send a message about a task of ours, such as an answer to its question."""
         known = await self._find(request)
-        parts = self._parts(body.parts, text=body.text, value=body.value)
+        parts = parts_of(
+            body.parts,
+            text=body.text,
+            value=body.value,
+            upload=self._daemon.tasks.files.spool.upload,
+        )
         if not parts and body.action == "accept":
             raise ApiError(400, "the message is empty")
         metadata = {} if body.action == "accept" else {ACTION: body.action}
@@ -318,22 +336,6 @@ class TaskOperations:
             )
         return Response(part.content, media_type=media_type, headers=headers)
 
-    def _parts(
-        self, parts: Sequence[PartBody], *, text: str | None, value: Any
-    ) -> list[Part]:
-        found = [] if value is None else [Part.value(value)]
-        found += [] if text is None else [Part.text(text)]
-        return found + [self._file(one) or _part(one) for one in parts]
-
-    def _file(self, body: PartBody) -> Part | None:
-        """Return the part that announces an upload; None for another content."""
-        if body.file is None or _given(body) > 1:
-            return None
-        upload = self._daemon.tasks.files.spool.upload(body.file)
-        if upload is None:
-            raise ApiError(404, "there is no such upload, or not any more")
-        return upload.part
-
     async def _find(self, request: Request) -> KnownTask:
         own_id = request.path_params["id"]
         if not may_see_own(request, own_id):
@@ -385,14 +387,36 @@ def after_of(request: Request) -> int:
     return int(text)
 
 
+def parts_of(
+    parts: Sequence[PartBody],
+    *,
+    text: str | None,
+    value: Any,
+    upload: Callable[[str], KeptFile | None] | None = None,
+) -> list[Part]:
+    """Return the contents of a body.
+
+    Args:
+        upload: Finds the file that a part names; None where parts name none.
+    """
+    found = [] if value is None else [Part.value(value)]
+    found += [] if text is None else [Part.text(text)]
+    return found + [_part(one, upload) for one in parts]
+
+
 def _given(body: PartBody) -> int:
     contents = (body.text, body.value, body.bytes, body.file, body.uri)
     return sum(one is not None for one in contents)
 
 
-def _part(body: PartBody) -> Part:
+def _part(body: PartBody, upload: Callable[[str], KeptFile | None] | None) -> Part:
     if _given(body) != 1:
         raise ApiError(400, "a part has one of text, value, bytes, file and uri")
+    if body.file is not None:
+        kept = None if upload is None else upload(body.file)
+        if kept is None:
+            raise ApiError(404, "there is no such upload, or not any more")
+        return kept.part
     more: dict[str, Any] = {"name": body.name}
     if body.media_type is not None:
         more["media_type"] = body.media_type

@@ -45,6 +45,7 @@ from anp.sidecar.attachments.requester import (
     Question,
     Requester,
     current_requester,
+    joins_updates,
 )
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import (
@@ -184,6 +185,7 @@ class PythonAttachment(SupervisedAttachment):
             requester, report = current_requester.get(), report_progress.get()
             context = {
                 "live": requester is not None,
+                "joins": joins_updates.get(),
                 "caller": caller,
                 "deadline": time.time() + timeout,
                 "key": "" if requester is None else requester.key,
@@ -382,6 +384,7 @@ def _tools(frame: dict[str, Any]) -> list[Tool]:
             description=str(each.get("description") or ""),
             input_schema=each.get("input_schema"),
             output_schema=each.get("output_schema"),
+            updates=each.get("updates"),
         )
         for each in found
         if isinstance(each, dict)

@@ -634,6 +634,7 @@ class Context:
         self._room = WINDOW
         self._told = told
         self.live = bool(told.get("live"))
+        self.joins = bool(told.get("joins")) or not self.live
         "True when somebody takes what comes before the answer."
 
         self.caller = str(told.get("caller", ""))
@@ -680,7 +681,8 @@ class Context:
         Bytes that fit a message are none: they go in it.
         """
         several = list(value) if isinstance(value, (list, tuple)) else [value]
-        is_given = self.folder is not None and all(map(is_large_or_path, several))
+        goes = self.folder is not None and not self.joins
+        is_given = goes and all(map(is_large_or_path, several))
         return several if is_given else []
 
     def give_file(self, file: Any, name: str = "", media_type: str = "") -> None:
@@ -813,6 +815,7 @@ class Function:
                 self.context = parameter
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 self.by_name[parameter.name] = parameter
+        self.yields: Schema | None = None
         self.output_schema, self.wrap = self._output()
 
     def hint(self, parameter: inspect.Parameter) -> Any:
@@ -824,6 +827,7 @@ class Function:
             "description": inspect.getdoc(self.call) or "",
             "input_schema": self._input(),
             "output_schema": self.output_schema,
+            "updates": self.yields,
         }
 
     def _input(self) -> Schema:
@@ -859,7 +863,7 @@ class Function:
     def _joined_output(self, hint: Any) -> Schema:
         """Return the output schema of a call that gets all that is yielded at once."""
         args = typing.get_args(bare(hint)[0])
-        item = schema_of(args[0]) if args else {}
+        self.yields = item = schema_of(args[0]) if args else {}
         self.joins_text = item.get("type") == "string"
         joined = item if self.joins_text else {"type": "array", "items": item}
         if joined.get("items") == {}:
@@ -1128,21 +1132,22 @@ class Runner:
                 "file" if isinstance(item, BYTES) or is_file(type(item)) else "update"
             )
             self.send(number, {kind: encoded})
-        else:
+        if context.joins:
             items.append(encoded)
 
     def joined(
         self, number: int, function: Function, context: Context, items: list[Any]
     ) -> None:
         """End a call that yielded its results."""
-        output = {} if context.live else function.join(items)
+        output = function.join(items) if context.joins else {}
         self.send(number, {"output": output})
 
     def answer(
         self, number: int, function: Function, context: Context, value: Any
     ) -> None:
         try:
-            if context.live and (is_binary(value) or context.files_in(value)):
+            is_given = is_binary(value) or bool(context.files_in(value))
+            if context.live and not context.joins and is_given:
                 self.update(number, context, [], value)
                 self.send(number, {"output": {}})
             else:

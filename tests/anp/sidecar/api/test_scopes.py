@@ -40,6 +40,12 @@ AGENT: Final = {
     *("POST /v1/tasks/{id}/messages", "POST /v1/tasks/{id}/cancel"),
     *("GET /v1/sessions", "GET /v1/sessions/{id}", "GET /v1/sessions/{id}/events"),
     "POST /v1/sessions/{id}/close",
+    *("GET /v1/inbox", "POST /v1/inbox/next", "GET /v1/inbox/tasks"),
+    *(
+        f"{'POST' if what else 'GET'} /v1/inbox/{{id}}{what}"
+        for what in ("", "/ack", "/release", "/progress", "/messages", "/parts")
+    ),
+    *(f"POST /v1/inbox/{{id}}/{what}" for what in ("ask", "result", "failure")),
 }
 "Operations of scope `agent`: calls, and reading what they need."
 

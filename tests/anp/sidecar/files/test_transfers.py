@@ -37,6 +37,7 @@ class Line:
 
     other: Callable[[Operation, int, Line], None]
     closed: bool = False
+    gives_files: bool = True
     max_message: int = 768 * 1024
     asked: list[int] = field(default_factory=list)
     told: list[Operation] = field(default_factory=list)

@@ -59,6 +59,12 @@ class Caller:
     def texts(self) -> list[Any]:
         return [part.content for part in self.parts]
 
+    async def begin(self) -> bool:
+        return False
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        self.parts += parts
+
     async def update(self, parts: Sequence[Part]) -> None:
         if self.refuses:
             raise InteractionError(InteractionFault.TOO_LARGE, "too much")

@@ -43,6 +43,12 @@ class Asked:
     def was_told(self) -> bool:
         return bool(self.parts)
 
+    async def begin(self) -> bool:
+        return False
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        self.parts += parts
+
     async def update(self, parts: Sequence[Part]) -> None:
         self.parts += parts
 
