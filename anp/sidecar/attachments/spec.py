@@ -83,6 +83,12 @@ empty for JSON and text. Bytes and streams have an output schema of their own."
     idempotent: bool = False
     "It may be repeated."
 
+    tags: tuple[str, ...] = ()
+    "Words for search, in the card for callers of A2A."
+
+    examples: tuple[str, ...] = ()
+    "Requests in words, in the same card."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentSpec:

@@ -61,11 +61,19 @@ function host(url) {
 // A peer: the name its owner gave it, else its address, and the beginning of its DID.
 export function peer(did) {
   if (!did || did === "-") return "–";
+  const local = callerName(did);
+  if (local) return h("bdi", { class: "peer", title: did }, ...shown(local));
   const link = h("a", { class: "peer", href: `#/peers/${encodeURIComponent(did)}` });
   const name = names.get(did);
   link.append(name ? h("bdi", null, ...shown(name)) : "unnamed peer", " ");
   link.append(short(did, did.startsWith("did:key:") ? 14 : 32, 6));
   return link;
+}
+
+// The name of a caller that is no peer but has a token of ours or of a trusted issuer.
+export function callerName(did) {
+  const found = /^local:(jwt:)?(.*)$/s.exec(did);
+  return found ? `${found[2]} (A2A${found[1] ? ", by JWT" : ""})` : null;
 }
 
 export function copyable(text) {
