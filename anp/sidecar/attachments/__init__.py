@@ -15,6 +15,7 @@
   answer.
 * `part_json`: parts of a result as JSON, for the one answer of a call of one turn.
   Pure.
+* `declaration`: A capability that the owner describes, where nothing else does.
 """
 
 from anp.sidecar.attachments.attachment import (

@@ -18,6 +18,7 @@ from anp.protocols.a2a.words import INTENT_URI
 from anp.sidecar.attachments.a2a.event_limit import UNLIMITED, limit_events
 from anp.sidecar.attachments.a2a.exchange import TaskTalk
 from anp.sidecar.attachments.a2a.parts import PART
+from anp.sidecar.attachments.a2a.sign_in import sign_in
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
@@ -119,7 +120,10 @@ class A2aService(Service):
             except JsonError as exc:
                 raise AttachmentError(f"the agent card: {exc}") from None
             await asyncio.to_thread(_import)
-            self._use(_read_card(content), read_skill_schemas(content))
+            card = _read_card(content)
+            if self._spec.uses_oauth:
+                self._calls.client.auth = sign_in(content, self._card_url, self._spec)
+            self._use(card, read_skill_schemas(content))
             self._card = answer.body
         return self._listing
 
