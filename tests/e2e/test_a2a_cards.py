@@ -18,6 +18,7 @@ from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.process.a2a_face import serve_a2a
 from tests.anp.sidecar.a2a.test_issuer import AUDIENCE, ISSUER, public, token
+from tests.anp.sidecar.attachments.web import attached
 from tests.clauses import clause
 from tests.e2e.house import house_in
 from tests.e2e.test_a2a_face import (
@@ -38,8 +39,8 @@ async def guarded_face(
     folder: Path, more: dict[str, str] | None = None, **settings: Any
 ) -> AsyncIterator[tuple[str, dict[str, dict[str, str]]]]:
     """Give a face with two callers, Ann and Bob, who may use only one capability."""
-    listen = {"a2a__listen": "127.0.0.1:0"}
-    async with house_in(folder, more=more or {}, **listen, **settings) as house:
+    settings["a2a__listen"] = "127.0.0.1:0"
+    async with house_in(folder, more=more or {}, **settings) as house:
         book = token_book(house.provider.home)
         book.add(A2aCaller(name="ann"), "token-of-ann")
         book.add(A2aCaller(name="bob", expose=("calc.calc",)), "token-of-bob")
@@ -266,10 +267,26 @@ async def test_callers_come_with_tokens_of_a_trusted_issuer(tmp_path: Path) -> N
         assert "result" in (await http.post(url, json=call, headers=heads)).json()
 
 
+@clause("INT-3", "INT-5", "INT-6", "INT-12")
+async def test_another_daemon_calls_the_face_by_intents(tmp_path: Path) -> None:
+    async with (
+        face_in(tmp_path, ai_calculate=CALCULATE) as url,
+        attached("a2a", url) as my,
+    ):
+        name = "my.ai_calculate.ai_calculate"
+        found = next(one for one in my.capabilities() if one.name == name)
+        assert isinstance(found.input_schema, dict)
+        assert found.input_schema["required"] == ["num1", "num2"]
+        assert found.tags == ("ai_calculate",)
+        numbers = {"num1": 101, "num2": 102}
+        told = await my.call(name, numbers, caller="did:key:zX", timeout=10)
+        assert told["data"] == [{"sum": 203}]
+
+
 async def test_keys_at_an_address_that_must_not_be_fetched_let_nobody_in(
     tmp_path: Path,
 ) -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "a2a__issuer": ISSUER,
         "a2a__audience": AUDIENCE,
         "a2a__keys": "https://127.0.0.1:9/keys.json",

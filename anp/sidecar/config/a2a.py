@@ -41,16 +41,18 @@ class A2aConfig(Section):
     description: str = "An agent behind anpd."
     "Description in the card."
 
-    provider: str | None = None
+    provider: Annotated[str | None, example("Shop Ltd")] = None
     "Name of the organisation in the card; `provider_url` belongs to it."
 
     provider_url: Annotated[HttpUrl | None, example("https://shop.example")] = None
     "URL of that organisation."
 
-    documentation_url: HttpUrl | None = None
+    documentation_url: Annotated[
+        HttpUrl | None, example("https://shop.example/docs")
+    ] = None
     "URL in the card where people read about this agent."
 
-    icon_url: HttpUrl | None = None
+    icon_url: Annotated[HttpUrl | None, example("https://shop.example/icon.png")] = None
     "URL of a picture in the card."
 
     open: bool = False
@@ -77,16 +79,22 @@ class A2aConfig(Section):
     leeway: Annotated[float, Field(ge=0, le=300, allow_inf_nan=False)] = 30.0
     "Seconds by which the issuer's clock may differ from ours."
 
-    scopes: Mapping[Scope, tuple[str, ...]] = field(default_factory=dict)
+    scopes: Annotated[
+        Mapping[Scope, tuple[str, ...]], example({"shop-read": ["get_product"]})
+    ] = field(default_factory=dict)
     "Scope → capabilities that it opens; without any, every token opens what peers see."
 
     token_url: Annotated[HttpUrl | None, example("https://login.example/token")] = None
     "Where clients get such a token by OAuth 2; stands in the card."
 
-    authorization_url: HttpUrl | None = None
+    authorization_url: Annotated[HttpUrl | None, example("https://login.example/")] = (
+        None
+    )
     "Where people allow it by OAuth 2; stands in the card, besides `token_url`."
 
-    openid_url: HttpUrl | None = None
+    openid_url: Annotated[HttpUrl | None, example("https://login.example/openid")] = (
+        None
+    )
     "The issuer's OpenID configuration; stands in the card."
 
     @property

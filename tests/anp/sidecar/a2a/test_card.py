@@ -49,7 +49,8 @@ def card(schemes: Schemes | None = None, **more: Any) -> dict[str, Any]:
 
 def new(found: dict[str, Any]) -> dict[str, Any]:
     message = ParseDict(found, a2a_pb2.AgentCard(), ignore_unknown_fields=True)
-    return MessageToDict(message)
+    read: dict[str, Any] = MessageToDict(message)
+    return read
 
 
 @clause("A2A-8", "A2A-10")
