@@ -22,6 +22,7 @@ from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.queue import OwnerDesk
+from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
@@ -40,6 +41,8 @@ from anp.sidecar.consensus.builtin import written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
+from anp.sidecar.files.spool import PURPOSE as FILES_AT_REST
+from anp.sidecar.files.spool import Spool
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.accounts import Spending
@@ -279,11 +282,16 @@ def make_offer(
         mind=lambda: minds.minds.think(own_did, ours=True).mind,
     )
     minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
-    call_times = CallTimes(config.call, config.peer)
+    call_times = CallTimes(config.call, config.peer, config.interaction)
     return OfferParts(
         call_times=call_times,
         exposure=exposure,
-        attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
+        attaching=Attaching(
+            home,
+            exposure,
+            max_calls=config.limits.max_calls,
+            inbox=Inbox(max_wait=config.interaction.max_wait),
+        ),
         capability_calls=CapabilityCalls(
             gate,
             code.validator,
@@ -316,6 +324,7 @@ class CallParts:
 
 
 def make_calls(
+    home: Home,
     config: Config,
     peers: PeerParts,
     code: CodeParts,
@@ -448,9 +457,19 @@ def make_calls(
         policy=peers.policy,
         limits=written.limits,
         config=config.interaction,
+        spool=Spool(
+            home.files,
+            peers.key.derive(FILES_AT_REST),
+            max_file=config.interaction.max_file,
+            max_files=config.interaction.max_files,
+        ),
+        call_files=home.call_files,
+        is_linked=links.has_link,
+        order=[one for one in config.interaction.order if offer.consensus.written(one)],
         think=think,
     )
     acceptor.tasks = tasks.serve
+    offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks

@@ -20,8 +20,9 @@ __all__ = [
     "Row",
     "endpoint",
     "fingerprint",
-    "from_desk",
+    "posted",
     "read_cassette",
+    "recorded",
     "replayed",
     "write_cassette",
 ]
@@ -115,34 +116,52 @@ def replayed(rows: list[Row]) -> Ask:
     return ask
 
 
-def from_desk(base_url: str, known: list[Row], made: str, kept: list[Row]) -> Ask:
-    """Answer from `known` recordings, and what is new by the reader at a desk.
+def posted(base_url: str, more: Json | None = None) -> Ask:
+    """Answer by the model, or the reader, at an OpenAI-compatible endpoint.
 
     Args:
-        base_url: Endpoint of the desk, such as `http://127.0.0.1:8011/v1`.
+        more: Fields that each question gets, such as a temperature.
+    """
+
+    def ask(request: Json) -> Json:
+        request = {**request, **(more or {})}
+        question = urllib.request.Request(
+            f"{base_url}/chat/completions",
+            json.dumps(request).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(question, timeout=DESK_TIMEOUT) as reply:
+            choice = json.load(reply)["choices"][0]
+        message = {"content": choice["message"]["content"]}
+        if choice.get("finish_reason") == "length":
+            message["finish_reason"] = "length"
+        return message
+
+    return ask
+
+
+def recorded(
+    ask: Ask, known: list[Row], made: str, kept: list[Row], path: Path | None = None
+) -> Ask:
+    """Answer from `known` recordings, and what is new by `ask`.
+
+    Args:
         known: Rows of any cassette; equal questions are not put twice.
         made: How the new answers come about.
         kept: Gets a row for each answer.
+        path: Where the rows so far are written after each answer.
     """
     answers = {row.fingerprint: row for row in known if row.sound}
 
-    def ask(request: Json) -> Json:
+    def answer(request: Json) -> Json:
         mark = fingerprint(request)
-        row = answers.get(mark)
-        if row is None:
-            question = urllib.request.Request(
-                f"{base_url}/chat/completions",
-                json.dumps(request).encode(),
-                {"Content-Type": "application/json"},
-            )
-            with urllib.request.urlopen(question, timeout=DESK_TIMEOUT) as reply:
-                message = json.load(reply)["choices"][0]["message"]
-            message = {"content": message["content"]}
-            row = Row(mark, request, message, made)
+        row = answers.get(mark) or Row(mark, request, ask(request), made)
         kept.append(row)
+        if path is not None:
+            write_cassette(path, kept)
         return row.message
 
-    return ask
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +233,12 @@ def endpoint(ask: Ask) -> Iterator[Endpoint]:
 def _completion(request: Json, message: Json) -> Json:
     asked = len(json.dumps(request["messages"], ensure_ascii=False)) // 4
     said = len(json.dumps(message, ensure_ascii=False)) // 4
+    message = dict(message)
+    reason = message.pop("finish_reason", "stop")
     choice = {
         "index": 0,
         "message": {"role": "assistant", **message},
-        "finish_reason": "stop",
+        "finish_reason": reason,
     }
     return {
         "id": "desk",

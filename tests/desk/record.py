@@ -17,8 +17,9 @@ from tests.desk.cassette import (
     CASSETTES,
     Row,
     endpoint,
-    from_desk,
+    posted,
     read_cassette,
+    recorded,
     write_cassette,
 )
 from tests.desk.scenes import SCENES, Scene
@@ -30,7 +31,7 @@ async def _record(scene: Scene, desk: str, made: str) -> bool:
     known = [row for path in CASSETTES.glob("*.jsonl") for row in read_cassette(path)]
     with (
         tempfile.TemporaryDirectory() as folder,
-        endpoint(from_desk(desk, known, made, kept)) as model,
+        endpoint(recorded(posted(desk), known, made, kept)) as model,
     ):
         async with stage(scene, Path(folder), model) as running:
             wrong = await running.play()

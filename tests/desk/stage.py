@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from anp.sidecar.home.home import Home
 from tests.desk.cassette import Endpoint
 from tests.desk.scenes import Holds, Refused, Scene, Sides
 
-__all__ = ["PATIENCE", "ROOT", "Stage", "differences", "stage"]
+__all__ = ["PATIENCE", "ROOT", "Stage", "differences", "pair", "stage"]
 
 ROOT: Final = Path(__file__).parents[2]
 "The repository."
@@ -151,12 +151,18 @@ def _attached(scene: Scene) -> AttachmentSpec:
 
 
 @asynccontextmanager
-async def stage(
-    scene: Scene, folder: Path, model: Endpoint, **settings: Any
-) -> AsyncIterator[Stage]:
-    """Run both daemons of a scene in homes of their own under `folder`.
+async def pair(
+    folder: Path,
+    attached: Sequence[AttachmentSpec],
+    model: Endpoint | None,
+    sides: Sides = Sides.BOTH,
+    **settings: Any,
+) -> AsyncIterator[tuple[Daemon, Daemon]]:
+    """Run a caller and a provider in homes of their own under `folder`.
 
     Args:
+        attached: What the provider has.
+        model: Serves those of `sides`; without it both have rules only.
         settings: More settings of both, with `__` for a dot.
     """
     daemons = []
@@ -165,12 +171,27 @@ async def stage(
         home.create()
         flags: dict[str, Any] = {"listen.port": 0, **PATIENCE}
         flags |= {key.replace("__", "."): value for key, value in settings.items()}
-        if scene.sides in {Sides.BOTH, name}:
+        if model is not None and sides in {Sides.BOTH, name}:
             flags |= {"llm.model": "desk", "llm.base_url": model.url(name)}
         if name == Sides.PROVIDER:
-            save_attachment(home.attachments, _attached(scene))
+            for one in attached:
+                save_attachment(home.attachments, one)
         config = load_config(home, home_given=True, flags=flags, environ={}, cwd=folder)
         daemons.append(Daemon(home, config))
     caller, provider = daemons
     async with caller.running(), provider.running():
+        yield caller, provider
+
+
+@asynccontextmanager
+async def stage(
+    scene: Scene, folder: Path, model: Endpoint, **settings: Any
+) -> AsyncIterator[Stage]:
+    """Run both daemons of a scene in homes of their own under `folder`.
+
+    Args:
+        settings: More settings of both, with `__` for a dot.
+    """
+    playing = pair(folder, [_attached(scene)], model, scene.sides, **settings)
+    async with playing as (caller, provider):
         yield Stage(scene, caller, provider)

@@ -52,6 +52,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/config": (),
     "anp/sidecar/consensus": (),
     "anp/sidecar/consensus/written": ("test_gbz_shells", "test_shells"),
+    "anp/sidecar/files": (),
     "anp/sidecar/library": (),
     "anp/sidecar/mcp": (),
     "anp/sidecar/minds": ("test_accounts",),
@@ -86,6 +87,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
 
 OTHERS: Final = frozenset(
     {
+        "a2a",
         "anp/cli",
         "anp/cli/commands",
         "anp/cli/demo",

@@ -69,6 +69,9 @@ class Tool:
     output_modes: Iterable[Any] = ()
     "Media types that it gives; empty where nothing is said."
 
+    updates: Any = None
+    "Should be the JSON Schema of what comes before the answer; None for nothing."
+
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
@@ -170,6 +173,10 @@ def _capability(
             ("output", tool.output_schema),
         )
     ]
+    updates = None
+    if tool.updates is not None:
+        checked = check_limits(tool.updates, allowed)
+        updates = _checked(tool, "update", checked, left_out)
     return Capability(
         name=name,
         description=tool.description.strip()[: limits.max_description],
@@ -181,6 +188,7 @@ def _capability(
         examples=_words(tool.examples, MAX_EXAMPLE),
         input_modes=_words(tool.input_modes, MAX_TAG),
         output_modes=_words(tool.output_modes, MAX_TAG),
+        updates=updates,
     )
 
 

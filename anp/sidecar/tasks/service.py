@@ -6,12 +6,12 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anp.channel.channel import Channel
-from anp.channel.stranger_work import counted
 from anp.errors import CallError, ConflictError, ErrorKind
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
@@ -32,13 +32,16 @@ from anp.interaction.states import TaskState
 from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
-from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.files.call_folder import CallFolders
+from anp.sidecar.files.spool import Spool
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
+from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from anp.sidecar.tasks.skills import SkillChooser
@@ -79,8 +82,18 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        spool: Spool,
+        call_files: Path,
+        order: Sequence[str],
         think: Think,
+        is_linked: Callable[[str], bool] = lambda peer: False,
     ) -> None:
+        """Begin; `resume` goes on with what was interrupted.
+
+        Args:
+            call_files: Folder for the folders of calls, which hold files in clear.
+            order: URIs of the protocols for tasks that we speak, best first.
+        """
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -89,12 +102,15 @@ class TaskService:
         self._config = config
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
+        self.leases = Leases(logs, self._recover)
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,
             capabilities=capabilities,
             policy=policy,
             room=self._room,
+            folders=lambda: self.folders,
+            leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
         )
         self._exchange = SessionPeers(
@@ -104,10 +120,22 @@ class TaskService:
             sessions=self.sessions,
             desk=self.desk,
             caller=caller,
+            spool=spool,
+            max_wait=config.max_wait,
             limits=limits,
+            is_linked=is_linked,
+            is_listed=policy.is_listed,
+            max_registered=config.max_registered,
+            order=order,
         )
-        self._doing: set[asyncio.Task[None]] = set()
+        self.files = self._exchange.files
+        self.folders = CallFolders(call_files, self.files)
+        self.outbox = self._exchange.outbox
+        self.own_url: Callable[[], str] = lambda: ""
+        "Returns the URL at which peers reach this daemon."
+
         self._sweeping: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     # The agent's commands.
 
@@ -121,6 +149,7 @@ class TaskService:
         depends_on: Sequence[str] = (),
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
+        notify: bool = False,
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -130,6 +159,7 @@ class TaskService:
             log: Our own id of the session; None makes a new one.
             depends_on: Our own ids of tasks of that session to be completed before.
             maker: The one of us who asks, for a new session.
+            notify: Need no connection meanwhile: the peer dials us with its news.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
@@ -161,7 +191,11 @@ class TaskService:
             depends_on=tuple(needed),
         )
         self._check_size(task)
-        await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        async with self.files.giving(log, message):
+            await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        if notify:
+            address = self.own_url()
+            await self._apply(log, lambda c: c.register(address, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
 
     async def open_session(
@@ -203,7 +237,8 @@ class TaskService:
             metadata=metadata,
         )
         self._check_size(message)
-        await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
+        async with self.files.giving(known.log, message):
+            await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
 
     async def cancel(self, item: str) -> None:
         """Ask for the end of a task of ours; how it ends is its executor's report."""
@@ -244,29 +279,42 @@ class TaskService:
         await self.sessions.room.measure()
         async for log in self.sessions.busy():
             try:
-                await self.sessions.apply(
-                    log,
-                    lambda c: c.recover(
-                        may_repeat=self._may_repeat, wall_now=utc_now()
-                    ),
-                )
-                await self._exchange.want(log)
+                await self._recover(log)
+                await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
+        await self.files.resume(self._exchange.want)
         self._sweeping = asyncio.create_task(self._sweep())
+        self._renewing = asyncio.create_task(self.leases.run())
+
+    async def _recover(self, log: str) -> None:
+        """Decide about tasks of a session that nobody does any more."""
+        held = await self.leases.elsewhere()
+        conversation = await self.sessions.conversation(log)
+        elsewhere = self.desk.at_work(log)
+        for task in conversation.unfinished if held else ():
+            if await self.sessions.item_of(log, task.id) in held:
+                elsewhere.add(task.id)
+        await self.sessions.apply(
+            log,
+            lambda c: c.recover(
+                may_repeat=self._may_repeat, elsewhere=elsewhere, wall_now=utc_now()
+            ),
+        )
 
     async def close(self) -> None:
         """End the work on tasks; what was at work is settled at the next start."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for beside in (self._sweeping, self._renewing):
+            if beside is not None:
+                beside.cancel()
         await self._exchange.close()
         await self.desk.close()
-        await asyncio.gather(*self._doing, return_exceptions=True)
+        await self._exchange.settle()
         await self.sessions.settle()
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._exchange.serve(channel)
+        await self._exchange.serve(channel, uri)
 
     async def recheck(self) -> None:
         """End the tasks that the owner's policy lets go on no more."""
@@ -281,6 +329,7 @@ class TaskService:
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         self.desk.drop(log)
+        await self.files.forget_log(log)
         return await self.sessions.delete(log)
 
     # What follows from a step. Nothing here waits.
@@ -289,24 +338,11 @@ class TaskService:
         self._exchange.follow(log, step)
         self.desk.follow(log, step)
         if step.tasks and self.desk.working:
-            self._do(self.desk.end_finished(log, list(step.tasks)))
+            self._exchange.do(self.desk.end_finished(log, list(step.tasks)))
         for name in step.ready:
-            self._do(self._release(log, name))
+            self._exchange.do(self._release(log, name))
         for name in step.start:
-            self._do(self._start_again(log, name))
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        async def guarded() -> None:
-            try:
-                await work
-            except (InteractionError, CallError) as exc:
-                logger.info("a step of a session did not follow: %s", exc)
-            except Exception:
-                logger.exception("a step of a session failed")
-
-        task = asyncio.create_task(counted(guarded()))
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
+            self._exchange.do(self._start_again(log, name))
 
     async def _start_again(self, log: str, name: str) -> None:
         task = await self._created(log, name)
@@ -360,7 +396,8 @@ class TaskService:
             before, offset = offset, time.time() - time.monotonic()
             try:
                 self.sessions.expire()
-                if self.sessions.room.is_nearly_full:
+                files = self.files.spool
+                if self.sessions.room.is_nearly_full or files.is_nearly_full():
                     await self.prune()
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
@@ -380,7 +417,7 @@ class TaskService:
         since = time.time() - self._config.max_wait
         async for log in self.sessions.busy():
             try:
-                if await self.sessions.updated(log) < since:
+                if (await self.sessions.head(log)).updated < since:
                     reason = f"the peer said nothing for {self._config.max_wait:g} s"
                     await self._give_up(log, reason, also_at_work=False)
             except InteractionError:
@@ -393,6 +430,8 @@ class TaskService:
             older_than=time.time() - self._config.keep_days * DAY,
             content_before=time.time() - self._config.keep_content_days * DAY,
         )
+        before = time.time() - self._config.keep_content_days * DAY
+        await self.files.prune(before=before)
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
 
@@ -417,6 +456,9 @@ class TaskService:
                         wall_now=utc_now(),
                     ),
                 )
+        if conversation.registered and not conversation.is_requester:
+            # The owner sees what waits for it; it goes with the session.
+            return
         for peer in conversation.peers() if also_at_work else away:
             await self.sessions.acknowledge_all(log, sender=peer)
 

@@ -17,6 +17,9 @@ class Standing:
     def __init__(self) -> None:
         self._untold: dict[str, dict[str, None]] = {}
         self._ours: dict[str, dict[str, None]] = {}
+        self._dialled: dict[str, dict[str, None]] = {}
+        self._awaited: dict[str, dict[str, None]] = {}
+        self._registered: dict[str, dict[str, None]] = {}
         self._agents: dict[str, tuple[str, ...]] = {}
         "The peers of each session that is in one of them."
 
@@ -33,6 +36,13 @@ class Standing:
             waiting = conversation.count_unacknowledged(peer) > 0
             _mark(self._untold, agent, log, waiting)
             _mark(self._ours, agent, log, is_ours)
+            # Where the peer brings news, we dial it only to tell it something.
+            dials = is_ours and (waiting or not conversation.registered)
+            _mark(self._dialled, agent, log, dials)
+            awaited = is_ours and bool(conversation.registered)
+            _mark(self._awaited, agent, log, awaited)
+            registered = bool(conversation.registered) and not conversation.is_requester
+            _mark(self._registered, agent, log, registered)
         self._agents[log] = tuple(agents)
 
     def drop(self, log: str) -> None:
@@ -40,6 +50,9 @@ class Standing:
         for agent in self._agents.pop(log, ()):
             _mark(self._untold, agent, log, False)
             _mark(self._ours, agent, log, False)
+            _mark(self._dialled, agent, log, False)
+            _mark(self._awaited, agent, log, False)
+            _mark(self._registered, agent, log, False)
 
     def untold(self, peer: str) -> list[str]:
         """Return the sessions of which a peer does not know everything."""
@@ -52,6 +65,22 @@ class Standing:
     def working_for_us(self) -> list[str]:
         """Return the peers that have something to do for us."""
         return list(self._ours)
+
+    def is_dialled(self, peer: str) -> bool:
+        """Return whether we need a line to a peer."""
+        return agent_name(peer) in self._dialled
+
+    def is_awaited(self, peer: str) -> bool:
+        """Return whether a peer is to bring us news of tasks."""
+        return agent_name(peer) in self._awaited
+
+    def registered(self, peer: str) -> list[str]:
+        """Return the unfinished sessions of which a peer wants news brought to it."""
+        return list(self._registered.get(agent_name(peer), ()))
+
+    def all_registered(self) -> list[str]:
+        """Return the peers that want news brought to them."""
+        return list(self._registered)
 
     def works_for_us(self, peer: str) -> bool:
         """Return whether there are any of `ours`."""

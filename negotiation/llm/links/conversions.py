@@ -26,7 +26,15 @@ from negotiation.schema.plan import KEEP, Mismatch, Step, values_of, words
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["MAX_EXPRESSION", "Conversion", "How", "LinkError", "convert"]
+__all__ = [
+    "MAX_EXPRESSION",
+    "MESSAGES",
+    "Conversion",
+    "How",
+    "LinkError",
+    "convert",
+    "gives_nothing",
+]
 
 MAX_ARGUMENT: Final = 1_000
 "Longest parameter of a conversion, in characters."
@@ -60,6 +68,10 @@ class How(StrEnum):
     LIST = "list"
     COUNT = "count"
     PYTHON = "python"
+
+
+MESSAGES: Final = frozenset({"request", "response", "arguments"})
+"Roots that are no output of a capability."
 
 
 class LinkError(ValueError):
@@ -139,6 +151,15 @@ class _Link:
         return self.sources[0]
 
 
+def gives_nothing(sources: Sequence[Spot]) -> bool:
+    """Return whether a value that is not in `sources` is one that nobody gave.
+
+    What a capability gave too little of is an answer without a value; what the peer's
+    message has too little of is the peer's fault.
+    """
+    return any(one.root not in MESSAGES for one in sources)
+
+
 @dataclass(frozen=True, slots=True)
 class _Made:
     values: tuple[Json, ...]
@@ -196,10 +217,19 @@ def _constant(link: _Link) -> _Made:
     tried.append(link.args[0])
     for value in tried:
         if contradiction(link.target, value) is None:
-            return _Made((value,), {"const": value})
+            return _Made((value,), _only(value))
     raise LinkError(
         f"the constant {cut(link.args[0])} is no value of {words(link.target)}"
     )
+
+
+def _only(value: Json) -> Schema:
+    """Return the schema of one value, as far as schemas are compared."""
+    if not isinstance(value, list) or not value:
+        return {"const": value}
+    size = len(value)
+    items = {"enum": value}
+    return {"type": "array", "items": items, "minItems": size, "maxItems": size}
 
 
 def _scale(link: _Link) -> _Made:
@@ -388,7 +418,8 @@ def _first(link: _Link) -> _Made:
     _kind(link.source, "array")
     inner = without_null(link.source.schema)
     assert isinstance(inner, dict)
-    if not inner.get("minItems") and link.proof is MappingProof.FULL:
+    sure = inner.get("minItems") or gives_nothing(link.sources)
+    if not sure and link.proof is MappingProof.FULL:
         raise LinkError(f"{link.source.name} may be empty, so it need not have a first")
     return _Made((), inner.get("items", True))
 

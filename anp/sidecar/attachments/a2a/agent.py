@@ -181,6 +181,7 @@ class A2aService(Service):
                     examples=skill.examples,
                     input_modes=modes,
                     output_modes=[*skill.output_modes] or [*card.default_output_modes],
+                    updates={} if card.capabilities.streaming else None,
                 )
             )
         listing = read_tools(self._spec, tools, self._limits)

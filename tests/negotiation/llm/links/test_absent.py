@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from negotiation.document.reader import read_document
 from negotiation.document.renderer import render_document
@@ -133,6 +136,98 @@ async def test_a_default_of_the_request_is_used_and_a_field_without_use_refused(
         "code": 400,
         "message": "note: the capability takes no such value",
     }
+
+
+@pytest.mark.parametrize(
+    ("how", "args"),
+    [
+        ("first", []),
+        ("python", ["a[0]"]),
+        ("python", ["max(a)"]),
+    ],
+)
+async def test_a_part_that_is_not_there_is_an_absent_value_and_no_crash(
+    how: str, args: list[str]
+) -> None:
+    tool = replace(
+        TOOL,
+        input_schema=obj({"code": TEXT}, "code"),
+        output_schema=obj({"parts": {"type": "array", "items": TEXT}}),
+    )
+    asked, wanted = obj({"code": TEXT}, "code"), obj({"name": TEXT}, "name")
+    document = read_document(render_document("look", asked, wanted))
+    offer = Offer((tool,))
+    answer = {
+        "serves": True,
+        "missing": "",
+        "calls": [{"capability": "stock.look", "arguments": []}],
+        "result": [link("result:/name", "stock.look:/parts", how, *args)],
+    }
+    found = read_offer(offer_form(document, offer), answer)
+    assert isinstance(found, ProviderPlan), found
+    written = provider_half(found, "0" * 64)
+    half = InProcessHalf(written.text)
+
+    async def nothing(name: str, arguments: Any) -> Any:
+        return {"parts": []}
+
+    data = json.dumps({"messageId": "m", "input": {"code": "P1"}}).encode()
+    response = json.loads(await half.handle_request(data, nothing))
+    assert response["status"] == {
+        "code": 502,
+        "message": "parts: the capability gave no value",
+    }
+    tried = await check_half(
+        written, document, offer, runner=half, validator=JsonschemaValidator()
+    )
+    assert tried.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("sources", "expression", "output", "told"),
+    [
+        (["request:/code"], "a[b]", {"rates": {"P1": 3}}, 3),
+        (["request:/code"], "a[b]", {"rates": {"P2": 3}}, None),
+        ([], "a['free']", {"rates": {"free": 4}}, 4),
+        ([], "a['free']", {"rates": {}}, None),
+    ],
+)
+async def test_a_name_is_looked_up_in_a_map_whose_names_no_schema_lists(
+    sources: list[str], expression: str, output: Any, told: int | None
+) -> None:
+    rates = {"type": "object", "additionalProperties": NUMBER}
+    asked = obj({"code": TEXT}, "code")
+    tool = replace(TOOL, input_schema=asked, output_schema=obj({"rates": rates}))
+    document = read_document(
+        render_document("look", asked, obj({"rate": NUMBER}, "rate"))
+    )
+    offer = Offer((tool,))
+    made = link("result:/rate", "stock.look:/rates", "python", expression)
+    made["from"] += sources
+    answer = {
+        "serves": True,
+        "missing": "",
+        "calls": [{"capability": "stock.look", "arguments": []}],
+        "result": [made],
+    }
+    found = read_offer(offer_form(document, offer), answer)
+    assert isinstance(found, ProviderPlan), found
+    written = provider_half(found, "0" * 64)
+    half = InProcessHalf(written.text)
+
+    async def gives(name: str, arguments: Any) -> Any:
+        return output
+
+    data = json.dumps({"messageId": "m", "input": {"code": "P1"}}).encode()
+    response = json.loads(await half.handle_request(data, gives))
+    if told is None:
+        assert response["status"]["message"] == "rates: the capability gave no value"
+    else:
+        assert response["output"] == {"rate": told}
+    tried = await check_half(
+        written, document, offer, runner=half, validator=JsonschemaValidator()
+    )
+    assert tried.problems == ()
 
 
 async def test_such_a_half_passes_its_trial() -> None:

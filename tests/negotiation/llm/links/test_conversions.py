@@ -13,7 +13,8 @@ from negotiation.llm.links.conversions import How, LinkError, convert
 from negotiation.llm.links.plans import shown_root
 from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import Root, Spot, spots_of
-from negotiation.llm.links.trees import Leaf, Node, ValueLink, build_tree, example_texts
+from negotiation.llm.links.trees import Leaf, Node, ValueLink, build_tree
+from negotiation.llm.links.uses import example_texts
 from negotiation.schema.mapping import Drop, MappingProof
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf, findings
@@ -76,6 +77,7 @@ GOOD: list[tuple[str, list[str], Any, Any, Any, Any]] = [
     ("first", [], {"type": "array", "items": TEXT, "minItems": 1}, TEXT, ["a"], "a"),
     ("count", [], {"type": "array"}, WHOLE, [1, 2], 2),
     ("python", ["a.upper()"], TEXT, TEXT, "ab", "AB"),
+    ("constant", ['["a"]'], TEXT, {"type": "array", "items": TEXT}, "", ["a"]),
 ]
 
 
@@ -108,7 +110,6 @@ BAD: list[tuple[str, list[str], Any, Any]] = [
     ("values", ["c", "1", "9"], {"enum": ["a", "b"]}, WHOLE),
     ("split", ["", "0"], TEXT, TEXT),
     ("split", [" ", "1"], TEXT, TEXT),
-    ("first", [], {"type": "array", "items": TEXT}, TEXT),
     ("count", [], TEXT, WHOLE),
     ("python", ["a\nimport os"], TEXT, TEXT),
     ("python", ["a; b"], TEXT, TEXT),
@@ -116,6 +117,12 @@ BAD: list[tuple[str, list[str], Any, Any]] = [
     ("python", ["a" * 801], TEXT, TEXT),
     ("join", ["-"], TEXT, TEXT),
 ]
+
+
+def test_the_first_of_a_message_s_list_has_to_be_there() -> None:
+    spot = Spot("request", ("v",), {"type": "array", "items": TEXT}, True)
+    with pytest.raises(LinkError, match="may be empty"):
+        convert(How.FIRST, (spot,), [], TEXT, drop=Drop.ALL, proof=MappingProof.FULL)
 
 
 @pytest.mark.parametrize(("how", "args", "source", "target"), BAD)
