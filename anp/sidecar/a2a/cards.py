@@ -23,7 +23,7 @@ class A2aCards:
         self._facts = facts
         self._gate = gate
 
-    def card(self, caller: A2aCaller | None, agent: str) -> dict[str, Any] | None:
+    async def card(self, caller: A2aCaller | None, agent: str) -> dict[str, Any] | None:
         """Return the card that a caller may see; of an agent, None if there is none.
 
         Args:
@@ -42,13 +42,13 @@ class A2aCards:
             return None
         return make_card(self._facts, skills, agent=agent)
 
-    def extended(self, caller: A2aCaller) -> dict[str, Any]:
+    async def extended(self, caller: A2aCaller) -> dict[str, Any]:
         """Return the card of a known caller.
 
         Raises:
             A2aError: Everybody is let in here, so that there is only one card.
         """
-        found = self.card(caller, caller.agent) if self._facts.extended else None
+        found = await self.card(caller, caller.agent) if self._facts.extended else None
         if found is None:
             raise A2aError(A2aFault.EXTENDED_AGENT_CARD_NOT_CONFIGURED)
         return found

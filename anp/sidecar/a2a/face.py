@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ class A2aFace:
         rpc: A2aRpc,
         *,
         door: Admission,
-        card: Callable[[A2aCaller | None, str], dict[str, Any] | None],
+        card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
     ) -> None:
         """Make the face.
@@ -73,7 +73,7 @@ class A2aFace:
             caller = await self._door.find(request.headers)
         except NotAdmitted as exc:
             return _turned_away(exc)
-        found = self._card(caller, agent_of(request))
+        found = await self._card(caller, agent_of(request))
         if found is None:
             return _no_agent()
         body = _bytes(found)
@@ -92,7 +92,7 @@ class A2aFace:
         """Return who calls; NotAdmitted for nobody that we know."""
         caller = await self._door.admit(request.headers)
         agent = agent_of(request)
-        if agent and self._card(caller, agent) is None:
+        if agent and await self._card(caller, agent) is None:
             raise NotAdmitted(404, "there is no such agent here", {})
         return replace(caller, agent=agent) if agent else caller
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ class A2aRpc:
     def __init__(
         self,
         desk: A2aDesk,
-        card: Callable[[A2aCaller], dict[str, Any]],
+        card: Callable[[A2aCaller], Awaitable[dict[str, Any]]],
     ) -> None:
         """Make it.
 
@@ -120,7 +120,7 @@ class A2aRpc:
                 task = await self._desk.cancel(caller, _task_id(params))
                 return write_task(task, version)
             case A2aMethod.CARD:
-                return self._card(caller)
+                return await self._card(caller)
         raise A2aError(A2aFault.UNSUPPORTED_OPERATION)
 
 

@@ -45,7 +45,7 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         on_change=daemon.exposure.set_callers,
     )
     cards = A2aCards(facts_of(config, own), daemon.capability_calls.gate)
-    for fault in card_faults(cards.card(None, "") or {}):
+    for fault in card_faults(await cards.card(None, "") or {}):
         logger.warning("fault of the card: %s", fault)
     desk = A2aDesk(daemon.tasks, daemon.identities.canonical)
     rpc = A2aRpc(desk, cards.extended)
