@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
+from urllib.parse import unquote
 
 from anp.interaction.states import TaskState
 from negotiation.strict_json import Json
@@ -56,7 +57,9 @@ def party_name(party: str) -> str:
         return party
     name = party.removeprefix(LOCAL)
     is_issued = name.startswith(JWT)
-    return f"{name.removeprefix(JWT)} (A2A{', by JWT' if is_issued else ''})"
+    if is_issued:
+        return f"{unquote(name.removeprefix(JWT))} (A2A, by JWT)"
+    return f"{name} (A2A)"
 
 
 Extra = Mapping[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,7 @@ from a2a.utils.errors import TaskNotFoundError
 from anp.protocols.a2a.words import INTENT_URI
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.tokens import token_book
+from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.process.a2a_face import serve_a2a
 from tests.anp.sidecar.a2a.test_issuer import AUDIENCE, ISSUER, public, token
 from tests.anp.sidecar.attachments.web import attached
@@ -334,3 +336,36 @@ async def test_a_caller_has_so_many_tasks_open_at_most(tmp_path: Path) -> None:
             f"{url}/message:send", json=call["params"], headers={**NEW, **who["ann"]}
         )
         assert rest.status_code == 429
+
+
+@clause("A2A-3", "A2A-4")
+async def test_the_owner_is_asked_about_a_caller_by_name(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "a2a__listen": "127.0.0.1:0",
+        "a2a__open": False,
+        "negotiation__approve": "first-use",
+    }
+    async with house_in(tmp_path, **settings) as house:
+        daemon = house.provider
+        token_book(daemon.home).add(A2aCaller(name="ann"), "token-of-ann")
+        async with serve_a2a(daemon) as url, browser() as http:
+            assert url is not None
+            desk = daemon.agreer.desk
+            waits, tell = asyncio.Event(), desk.on_event
+
+            def told(what: str, about: dict[str, Any]) -> None:
+                tell(what, about)
+                if what == "negotiation.waiting":
+                    waits.set()
+
+            desk.on_event = told
+            heads = {**NEW, **bearer("token-of-ann")}
+            call = called("twice.twice", number=4)
+            answer = asyncio.create_task(http.post(url, json=call, headers=heads))
+            await waits.wait()
+            (question,) = await desk.negotiations(open_only=True)
+            assert question.reason == "ann (A2A) wants to call twice.twice by a2a"
+            assert question.peer_did == "local:ann"
+            await desk.decide(question.id, Decision("accept"))
+            task = (await answer).json()["result"]["task"]
+            assert task["status"]["state"] == "TASK_STATE_COMPLETED"

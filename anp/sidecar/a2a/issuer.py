@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from anp.interaction.elements import JWT
 from anp.sidecar.a2a.callers import A2aCaller
@@ -45,6 +46,9 @@ MAX_NAME: Final = 128
 
 MAX_KEYS: Final = 100
 "Keys of the issuer that are read."
+
+SAFE: Final = "!\"#$&'()*+,:;<=>?@[\\]^`{|}"
+"Characters of a name that are kept, besides letters, digits, `_`, `.`, `-` and `~`."
 
 MIN_RSA: Final = 2048
 "Shortest RSA key, in bits."
@@ -203,8 +207,9 @@ class Issuer:
                     scopes=tuple(self._rules.scopes),
                 )
             expose = tuple(dict.fromkeys(one for names in found for one in names))
-        # No token of ours has a name with a colon.
-        return A2aCaller(name=f"{JWT}{name}", expose=expose)
+        # No token of ours has a name with a colon. What separates keys of the store,
+        # or is not ASCII, is written as in a URL.
+        return A2aCaller(name=f"{JWT}{quote(name, safe=SAFE)}", expose=expose)
 
     # The keys.
 

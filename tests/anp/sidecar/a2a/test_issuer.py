@@ -15,8 +15,11 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from pydantic import TypeAdapter
 
+from anp.interaction.elements import party_name
 from anp.sidecar.a2a.issuer import ALGORITHMS, BadToken, Issuer, IssuerRules, KeyData
+from cache.records.records import Party
 from tests.clauses import clause
 
 ISSUER = "https://login.example"
@@ -272,3 +275,17 @@ async def test_text_that_is_no_token(text: str) -> None:
 
 def test_no_algorithm_with_a_shared_secret_counts() -> None:
     assert not [name for name in ALGORITHMS if name.startswith(("HS", "none"))]
+
+
+async def test_names_of_callers_are_parts_of_keys_in_the_store() -> None:
+    for sub, kept in (
+        ("auth0|7", "auth0|7"),
+        ("spiffe://shop.example/a b", "spiffe:%2F%2Fshop.example%2Fa%20b"),
+        ("100%", "100%25"),
+        ("李", "%E6%9D%8E"),
+        ("%2F", "%252F"),
+    ):
+        found = await issuer(Source(public("rsa2048"))).caller(token(sub=sub))
+        assert found.id == f"local:jwt:{kept}"
+        assert party_name(found.id) == f"{sub} (A2A, by JWT)"
+        TypeAdapter(Party).validate_python(found.id)

@@ -73,7 +73,16 @@ export function peer(did) {
 // The name of a caller that is no peer but has a token of ours or of a trusted issuer.
 export function callerName(did) {
   const found = /^local:(jwt:)?(.*)$/s.exec(did);
-  return found ? `${found[2]} (A2A${found[1] ? ", by JWT" : ""})` : null;
+  if (!found) return null;
+  return found[1] ? `${decoded(found[2])} (A2A, by JWT)` : `${found[2]} (A2A)`;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export function copyable(text) {
