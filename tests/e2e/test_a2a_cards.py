@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,14 +19,16 @@ from anp.protocols.a2a.words import INTENT_URI
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.agreement.rulings import Decision
+from anp.sidecar.home.home import Home
 from anp.sidecar.process.a2a_face import serve_a2a
 from tests.anp.sidecar.a2a.test_issuer import AUDIENCE, ISSUER, public, token
-from tests.anp.sidecar.attachments.web import attached
+from tests.anp.sidecar.attachments.web import answer, attached, serving
 from tests.clauses import clause
 from tests.e2e.house import house_in
 from tests.e2e.test_a2a_face import (
     CALCULATE,
     STREAM,
+    anpd,
     client_of,
     data,
     face_in,
@@ -369,3 +372,48 @@ async def test_the_owner_is_asked_about_a_caller_by_name(tmp_path: Path) -> None
             await desk.decide(question.id, Decision("accept"))
             task = (await answer).json()["result"]["task"]
             assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@clause("A2A-3")
+async def test_keys_are_fetched_from_the_issuer_and_rotate(tmp_path: Path) -> None:
+    keys = [public("rsa2048")]
+    settings: dict[str, Any] = {
+        "a2a__issuer": ISSUER,
+        "a2a__audience": AUDIENCE,
+        "fetch__allow": ["127.0.0.0/8"],
+        "fetch__allow_http_loopback": True,
+    }
+    async with serving(lambda _: answer({"keys": keys})) as web:
+        settings["a2a__keys"] = f"{web.url}/keys.json"
+        async with guarded_face(tmp_path, **settings) as (url, _), browser() as http:
+
+            async def status(text: str) -> int:
+                call = called("twice.twice", number=4)
+                heads = {**NEW, **bearer(text)}
+                return (await http.post(url, json=call, headers=heads)).status_code
+
+            assert await status(token()) == 200
+            assert await status(token()) == 200
+            assert await status(token("ec", "ES256")) == 401
+            # Who invents keys makes us ask no more often.
+            assert [one.target for one in web.asked] == ["/keys.json"]
+
+
+def test_tokens_have_an_end_and_a_last_use(tmp_path: Path) -> None:
+    line = ["--home", str(tmp_path), "a2a", "tokens"]
+    made = json.loads(anpd(*line, "add", "ann", "--days", "2", "--json"))
+    assert made["expires"] == pytest.approx(time.time() + 2 * 86_400, abs=60)
+    anpd(*line, "add", "bob")
+    book = token_book(Home(tmp_path))
+    ann = book.find({"authorization": f"Bearer {made['token']}"})
+    assert ann is not None
+    book.note_use(ann.name)
+    book.write_uses()
+    listed = json.loads(anpd(*line, "list", "--json"))["callers"]
+    assert [one["name"] for one in listed] == ["ann", "bob"]
+    assert listed[0]["expires"] == made["expires"]
+    assert listed[0]["last_used"] == pytest.approx(time.time(), abs=60)
+    assert (listed[1]["expires"], listed[1]["last_used"]) == (None, None)
+    shown = anpd(*line, "list")
+    assert "EXPIRES" in shown
+    assert "never" in shown
