@@ -207,6 +207,12 @@ async def test_an_answer_that_the_client_does_not_take_is_refused_before_it_runs
         listed = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
         found = (await http.post(url, json=listed, headers=NEW)).json()
         assert found["result"]["totalSize"] == 0
+        call = called("twice.twice", number=1)
+        picture = {"raw": "AAAA", "mediaType": "image/png"}
+        call["params"]["message"]["parts"].append(picture)
+        refused = (await http.post(url, json=call, headers=NEW)).json()
+        assert refused["error"]["code"] == -32005
+        assert "twice.twice takes application/json" in refused["error"]["message"]
         told = await ask(["text/plain"])
         (part,) = told["result"]["task"]["artifacts"][0]["parts"]
         assert json.loads(part["text"]) == {"twice": 42}

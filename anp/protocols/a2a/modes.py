@@ -27,6 +27,7 @@ __all__ = [
     "input_modes",
     "is_taken",
     "output_modes",
+    "takes_files",
 ]
 
 JSON: Final = "application/json"
@@ -62,6 +63,14 @@ def _has_files(schema: Any) -> bool:
 def is_taken(modes: Sequence[str], accepted: Sequence[str]) -> bool:
     """Return whether a client takes one of the modes; without a word it takes all."""
     return not accepted or any(_takes(accepted, mode) for mode in modes)
+
+
+def takes_files(modes: Sequence[str], parts: Sequence[Part]) -> bool:
+    """Return whether a skill takes the files among parts; `BINARY` is any file."""
+    files = (one for one in parts if one.kind in (PartKind.BYTES, PartKind.URI))
+    return BINARY in modes or all(
+        _takes(modes, _whole(one.media_type)) for one in files
+    )
 
 
 def _takes(accepted: Sequence[str], mode: str) -> bool:

@@ -29,7 +29,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
 from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
-from anp.protocols.a2a.modes import is_taken, output_modes
+from anp.protocols.a2a.modes import input_modes, is_taken, output_modes, takes_files
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
@@ -212,7 +212,7 @@ class A2aDesk:
         )
         chosen = self._skills.named(caller.id, [first], caller.reach)
         if isinstance(chosen, Choice):
-            self._check_modes(caller, chosen, modes)
+            self._check_modes(caller, chosen, message, modes)
             # Named at once; all else is found out while the task is at work.
             task = replace(
                 task,
@@ -227,17 +227,23 @@ class A2aDesk:
         return _Begun(await self._tasks.task(item), before, is_repeat)
 
     def _check_modes(
-        self, caller: A2aCaller, chosen: Choice, modes: Sequence[str]
+        self,
+        caller: A2aCaller,
+        chosen: Choice,
+        message: A2aMessage,
+        modes: Sequence[str],
     ) -> None:
-        """Check that the caller takes the answers of a skill, before it runs."""
-        for skill in self._skills.offered(caller.id, caller.reach):
-            if skill.name == chosen.capability:
-                given = output_modes(skill)
-                if not is_taken(given, modes):
-                    raise A2aError(
-                        A2aFault.CONTENT_TYPE_NOT_SUPPORTED,
-                        f"{skill.name} answers with {', '.join(given)}"[:300],
-                    )
+        """Check that skill and caller take each other's media types, before it runs."""
+        offered = self._skills.offered(caller.id, caller.reach)
+        skill = next(one for one in offered if one.name == chosen.capability)
+        taken, given = input_modes(skill), output_modes(skill)
+        text = ""
+        if not is_taken(given, modes):
+            text = f"{skill.name} answers with {', '.join(given)}"
+        elif not takes_files(taken, message.parts):
+            text = f"{skill.name} takes {', '.join(taken)}"
+        if text:
+            raise A2aError(A2aFault.CONTENT_TYPE_NOT_SUPPORTED, text[:300])
 
     def _check_room(self, caller: A2aCaller) -> None:
         try:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from anp.interaction.elements import Part
-from anp.protocols.a2a.modes import fit, is_taken, output_modes
+from anp.protocols.a2a.modes import (
+    fit,
+    input_modes,
+    is_taken,
+    output_modes,
+    takes_files,
+)
 from anp.protocols.a2a.objects import A2aTask, Artifact, ArtifactUpdate, StatusUpdate
 from negotiation.need import Capability
 from tests.clauses import clause
@@ -30,6 +36,19 @@ from tests.clauses import clause
 def test_a_client_says_what_it_takes(accepted: list[str], taken: bool) -> None:
     draw = Capability("a.b", "", {}, {}, output_modes=("image/png; q=1",))
     assert is_taken(output_modes(draw), accepted) is taken
+
+
+@clause("A2A-19")
+def test_a_skill_says_which_files_it_takes() -> None:
+    picture = Part.data(b"1", media_type="image/png")
+    link = Part.link("https://a.example/b", media_type="image/gif")
+    words = (Part.text("x"), Part.value({}))
+    skill = Capability("a.b", "", {}, {}, input_modes=("text/plain", "image/png"))
+    assert takes_files(input_modes(skill), (*words, picture))
+    assert not takes_files(input_modes(skill), (*words, picture, link))
+    assert not takes_files(input_modes(Capability("a.b", "", {}, {})), [picture])
+    files = Capability("a.b", "", {"properties": {"files": {}}}, {})
+    assert takes_files(input_modes(files), (picture, link))
 
 
 def test_files_in_the_output_may_be_of_any_type() -> None:
