@@ -65,7 +65,9 @@ def test_the_patterns_that_are_named_are_bounded() -> None:
 @clause("A2A-10")
 def test_tags_and_examples_of_others_are_short_texts_each_once() -> None:
     odd = [" tea ", "tea", "", 5, None, "x" * 65, *(f"t{n}" for n in range(40))]
-    given = replace(tool(), tags=odd, examples=["What tea is there?"], input_modes=7)
+    modes: Any = 7
+    tea = ["What tea is there?"]
+    given = replace(tool(), tags=odd, examples=tea, input_modes=modes)
     (capability,) = read_tools(SPEC, [given], AttachmentLimits()).capabilities
     assert capability.tags == ("tea", *(f"t{number}" for number in range(10)))
     assert capability.examples == ("What tea is there?",)
