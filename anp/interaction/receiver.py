@@ -414,18 +414,15 @@ class Receiver(SessionRecord):
         for task in self.unfinished:
             if task.state != TaskState.HELD or task.cancel_requested:
                 continue
-            needed = [self.tasks[name] for name in task.depends_on]
-            if all(one.state == TaskState.COMPLETED for one in needed):
+            may_start = self._outlook(task)
+            if may_start:
                 step.ready.append(task.id)
-            elif any(
-                is_terminal(one.state) and one.state != TaskState.COMPLETED
-                for one in needed
-            ):
+            elif may_start is False:
                 change = TaskChange(
                     task=task.id,
                     state=TaskState.CANCELED,
                     code="dependency_failed",
-                    reason="a task that it depends on was not completed",
+                    reason="a task that it depends on ended otherwise",
                     at=wall_now,
                 )
                 self._add(step, change, by=self.own, wall_now=wall_now)

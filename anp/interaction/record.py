@@ -37,7 +37,7 @@ from anp.interaction.operations import (
     TaskCreate,
     TaskUpdate,
 )
-from anp.interaction.states import TaskState, is_terminal
+from anp.interaction.states import TaskState, is_terminal, outlook
 from anp.interaction.stored import fingerprint
 
 __all__ = [
@@ -375,6 +375,11 @@ class SessionRecord:
         if name not in self.tasks:
             raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
         return self.tasks[name]
+
+    def _outlook(self, task: Task) -> bool | None:
+        """Return whether a task may start; see `outlook`."""
+        states = [self._task(name).state for name in task.depends_on]
+        return outlook(states, task.needs, any_of=task.needs_any)
 
     def _targets(self, content: EventContent) -> list[str]:
         """Return the peers that have to know of an event of ours."""

@@ -21,12 +21,20 @@ from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
 from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
+from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
-from anp.sidecar.wiring import make_calls, make_code, make_minds, make_offer, make_peers
+from anp.sidecar.wiring import (
+    make_calls,
+    make_code,
+    make_dispatcher,
+    make_minds,
+    make_offer,
+    make_peers,
+)
 from anp.version import daemon_version
 from cache.condition import StoreWatch
 from cache.parts.agreements import Imported
@@ -91,7 +99,9 @@ class Daemon:
             policy=self.policy,
             did_keys=self.did_keys,
             contacts=peers.contacts,
+            measures=peers.measures,
             connected=lambda: calls.links.peers,
+            at_work=self._at_work,
         )
         self.links, self.provider, self.binder = (
             calls.links,
@@ -101,7 +111,8 @@ class Daemon:
         self.enforcer = calls.enforcer
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
-        self.tasks = calls.tasks
+        self.tasks, self.measures = calls.tasks, peers.measures
+        self.dispatcher = make_dispatcher(config, peers, calls, self.directory)
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
@@ -110,7 +121,7 @@ class Daemon:
         self.events = EventHub()
         self.tasks.sessions.publish = self.events.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
-        self.calls = CallDesk(self.caller.call, self.events, keys=keys)
+        self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
         self.call_log = CallLog(
             home.path / "calls", config.access_log, publish=self._call_ended
@@ -184,8 +195,16 @@ class Daemon:
 
     def _call_ended(self, entry: CallEntry) -> None:
         """Tell who follows the events of a call that has its entry in the log."""
+        self.measures.called(entry)
         told = {"call": entry.id, **entry.to_json()}
         self.events.publish(f"call.{entry.direction}", told)
+
+    def _at_work(self, peer: str) -> int:
+        """Return how many calls and tasks of ours a peer has not ended."""
+        agent, running = agent_name(peer), self.observer.running
+        made = (one.peer for one in running if one.direction == "made")
+        calls = sum(did is not None and agent_name(did) == agent for did in made)
+        return calls + self.tasks.sessions.standing.at_work(peer)
 
     def keep_links(self) -> None:
         """Keep a connection to each peer with `keep_connection`, and to no other."""

@@ -34,12 +34,15 @@ from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.candidates import CandidateFinder
 from anp.sidecar.calls.enforcer import Enforcer
+from anp.sidecar.calls.question import ask_list
 from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.consensus.builtin import written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
+from anp.sidecar.discovery.candidates import Candidates
+from anp.sidecar.discovery.dispatcher import Dispatcher
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.accounts import Spending
@@ -53,6 +56,8 @@ from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.peers.contacts import Contacts
+from anp.sidecar.peers.directory import Directory
+from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
 from anp.sidecar.peers.pins import DidKeys, StoredBook
@@ -76,6 +81,7 @@ from negotiation.consensus.written import WrittenLimits
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.llm.asking.endpoint import ModelEndpoint
 from negotiation.mind import Offer
+from negotiation.need import Capability
 from sandbox.pool.pool import Sandbox, SandboxConfig
 from sandbox.pool.validation import SchemaValidator
 
@@ -87,6 +93,7 @@ __all__ = [
     "PeerParts",
     "make_calls",
     "make_code",
+    "make_dispatcher",
     "make_minds",
     "make_offer",
     "make_peers",
@@ -111,6 +118,7 @@ class PeerParts:
     policy: PeerPolicy
     book: AddressBook
     contacts: Contacts
+    measures: Measures
 
 
 def make_peers(home: Home, config: Config) -> PeerParts:
@@ -142,6 +150,7 @@ def make_peers(home: Home, config: Config) -> PeerParts:
             [PeerAddress(p.name, p.did, p.url) for p in config.peer], StoredBook(store)
         ),
         contacts=Contacts(),
+        measures=Measures(),
     )
 
 
@@ -426,6 +435,7 @@ def make_calls(
         tls=peers.fetcher.tls,
         has_link=links.has_link,
         on_problem=peers.contacts.note_url,
+        on_version=peers.measures.told_version,
     )
     binder.requesters.on_proved = finder.proved
     caller = Caller(
@@ -449,9 +459,38 @@ def make_calls(
         limits=written.limits,
         config=config.interaction,
         think=think,
+        measures=peers.measures,
     )
     acceptor.tasks = tasks.serve
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks
+    )
+
+
+def make_dispatcher(
+    config: Config,
+    peers: PeerParts,
+    calls: CallParts,
+    directory: Directory,
+) -> Dispatcher:
+    """Set up the choice among the allowed peers that publish a capability."""
+
+    async def ask(address: str) -> Sequence[Capability] | None:
+        target = await calls.finder.find(address, trust_first_use=False)
+        asked = calls.binder.requesters, calls.peer_lists
+        listing = await ask_list(*asked, target)
+        return None if listing is None else listing.capabilities
+
+    return Dispatcher(
+        candidates=Candidates(
+            directory=directory,
+            measures=peers.measures,
+            ask=ask,
+            at_work=directory.at_work,
+            lifetime=config.consensus.list_lifetime,
+        ),
+        measures=peers.measures,
+        tasks=calls.tasks,
+        call=calls.caller.call,
     )

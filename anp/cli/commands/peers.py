@@ -26,11 +26,15 @@ def register(app: typer.Typer) -> None:
 
 @peers_app.command("list")
 def list_peers(context: typer.Context, as_json: Json = False) -> None:
-    """List every known peer: its names, the last contact, and where it is."""
+    """List every known peer: its names, how it does, the last contact, and where."""
     found = client_of(context).get("/v1/peers")
     columns: dict[str, Column] = {
         "NAME": lambda one: one["names"],
         "STATE": lambda one: "KEY CHANGED" if one["changed_keys"] else one["state"],
+        "HEALTH": lambda one: one["health"],
+        "VERSION": lambda one: one["version"] or "-",
+        "MS": lambda one: "-" if one["latency_ms"] is None else one["latency_ms"],
+        "FAILED": lambda one: f"{one['failed']}/{one['answered'] + one['failed']}",
         "LAST CONTACT": lambda one: (
             "connected" if one["connected"] else when(one["last_seen"])
         ),
@@ -47,6 +51,11 @@ def list_peers(context: typer.Context, as_json: Json = False) -> None:
             "last_seen": None,
             "connected": False,
             "changed_keys": [],
+            "health": "unknown" if one["problem"] is None else "away",
+            "version": None,
+            "latency_ms": None,
+            "answered": 0,
+            "failed": 0,
         }
         for one in found["unmet"]
     ]
@@ -93,12 +102,12 @@ def describe_peer(context: typer.Context, peer: str, as_json: Json = False) -> N
 def show_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
     """Show one peer, and the capabilities it offers us."""
     client = client_of(context)
-    found = client.get("/v1/peers/show", peer=peer)
     try:
         offers = client.get("/v1/peers/offers", peer=peer)
     except CallError as exc:
         # Away: what is known of it is still good to see.
         offers = {"problem": exc.detail}
+    found = client.get("/v1/peers/show", peer=peer)
     told = [*_known(found), *_offered(offers)]
     print_one({**found, "offers": offers}, told, as_json=as_json)
 

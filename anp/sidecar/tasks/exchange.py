@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Coroutine
 from typing import Any
 
@@ -27,6 +28,7 @@ from anp.interaction.operations import (
     SessionOpen,
     SessionUpdate,
     TaskCreate,
+    TaskUpdate,
 )
 from anp.interaction.record import Step
 from anp.protocols.gbz.reader import GbzFrame
@@ -34,6 +36,7 @@ from anp.protocols.gbz.side import session_of
 from anp.protocols.gbz.words import GBZ_URI
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
@@ -59,6 +62,9 @@ ROOM_CHECK = 1.0
 CARRY_CHECK = 0.5
 "Seconds between two looks at the tasks of a peer that gets them as calls."
 
+MAX_ASKED = 1_000
+"Tasks for whose first answer the time is measured."
+
 MAX_HELD = 256 * 1024 * 1024
 "Bytes of incomplete messages of all sessions in memory."
 
@@ -76,6 +82,7 @@ class SessionPeers:
         desk: TaskDesk,
         caller: Caller,
         limits: WrittenLimits,
+        measures: Measures,
     ) -> None:
         self._identities = identities
         self._finder = finder
@@ -88,6 +95,9 @@ class SessionPeers:
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
         self._acked: dict[str, asyncio.Event] = {}
+        self._measures = measures
+        self._asked: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        "Capability, and when its peer was told, of tasks that nobody answered yet."
 
     async def close(self) -> None:
         """Dial nobody any more."""
@@ -117,6 +127,11 @@ class SessionPeers:
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:
+            if isinstance(send.operation, TaskCreate):
+                task = send.operation.task
+                self._asked[task.id] = task.capability, time.monotonic()
+                while len(self._asked) > MAX_ASKED:
+                    self._asked.popitem(last=False)
             line = self.lines.find(send.to)
             if line is not None and send.ref:
                 line.tell(log, send)
@@ -178,6 +193,18 @@ class SessionPeers:
                     f"{party.address}#{party.id}" if party.address else party.id
                 )
                 self.lines.want(party.id)
+
+    async def reach(self, address: str) -> None:
+        """Return when a peer is connected and lets us in.
+
+        Raises:
+            CallError: It is not known, cannot be reached, or refuses.
+        """
+        target = await self._finder.find(address, trust_first_use=False)
+        if self.lines.find(target.did) is None:
+            channel = await self._requesters.open(target, None)
+            # Its connection stays for a while, and the line is opened over it.
+            await channel.close("only to see that the peer is there")
 
     async def dial(self, peer: str) -> Channel | None:
         """See `LineWork`."""
@@ -272,6 +299,11 @@ class SessionPeers:
             )
         self._check_room(operation, conversation)
         await self._receive(log, operation, sender=sender, ref=frame.ref)
+        if isinstance(operation, TaskUpdate):
+            capability, asked = self._asked.pop(operation.content.task, ("", None))
+            if asked is not None:
+                ms = (time.monotonic() - asked) * 1000
+                self._measures.answered(sender, capability, ms)
         if isinstance(operation, Acknowledgement):
             acked = self._acked.pop(log, None)
             if acked is not None:

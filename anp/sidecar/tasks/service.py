@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,13 +29,14 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.record import Step
-from anp.interaction.states import TaskState
+from anp.interaction.states import TaskState, is_terminal
 from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.settings import InteractionConfig
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
@@ -80,6 +82,7 @@ class TaskService:
         limits: WrittenLimits,
         config: InteractionConfig,
         think: Think,
+        measures: Measures,
     ) -> None:
         self._identities = identities
         self._finder = finder
@@ -105,6 +108,7 @@ class TaskService:
             desk=self.desk,
             caller=caller,
             limits=limits,
+            measures=measures,
         )
         self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
@@ -119,6 +123,8 @@ class TaskService:
         parts: Sequence[Part] = (),
         log: str | None = None,
         depends_on: Sequence[str] = (),
+        needs: Sequence[str] = (),
+        needs_any: bool = False,
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
     ) -> KnownTask:
@@ -128,7 +134,9 @@ class TaskService:
             peer: Name, DID or address, as for a call; unused in a known session.
             parts: The arguments as a JSON object, a text, or more.
             log: Our own id of the session; None makes a new one.
-            depends_on: Our own ids of tasks of that session to be completed before.
+            depends_on: Our own ids of tasks of that session that have to end before.
+            needs: The final states that will do for each; see `Task.needs`.
+            needs_any: One of them is enough.
             maker: The one of us who asks, for a new session.
 
         Raises:
@@ -159,10 +167,20 @@ class TaskService:
             capability=capability,
             messages=(message,),
             depends_on=tuple(needed),
+            needs=tuple(needs),
+            needs_any=needs_any,
         )
         self._check_size(task)
         await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, name))
+
+    async def reach(self, peer: str) -> None:
+        """Return when a peer is connected and lets us in.
+
+        Raises:
+            CallError: It is not known, cannot be reached, or refuses.
+        """
+        await self._exchange.reach(peer)
 
     async def open_session(
         self,
@@ -231,6 +249,40 @@ class TaskService:
         await self._conversation(log)
         async for event in self.sessions.watch(log, after=after):
             yield event
+
+    async def wait(
+        self,
+        items: Sequence[str],
+        *,
+        states: Collection[str] = (),
+        any_of: bool = False,
+        timeout: float,
+    ) -> tuple[bool, list[KnownTask]]:
+        """Wait until tasks have ended.
+
+        Args:
+            items: Our own ids of them.
+            states: States besides the final ones in which a task is waited for no more.
+            any_of: One of them is enough.
+            timeout: Seconds.
+
+        Returns:
+            True if it came to that, and the tasks as they are now.
+
+        Raises:
+            NoTask: There is none of an id.
+        """
+        enough = any if any_of else all
+        tasks = [await self.task(item) for item in items]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                logs = {one.log for one in tasks}
+                async for _ in self.sessions.watching.changes(logs):
+                    tasks = [await self.task(item) for item in items]
+                    now = [one.task.state for one in tasks]
+                    if enough(is_terminal(one) or one in states for one in now):
+                        return True, tasks
+        return False, tasks
 
     @property
     def working(self) -> int:

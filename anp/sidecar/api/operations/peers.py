@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
@@ -97,10 +97,41 @@ class Peer:
     problem_at: float | None = None
     "Time of that try, in seconds since 1970."
 
+    health: Literal["good", "failing", "away", "unknown"] = "unknown"
+    """`away` was not reached at the last try; `failing` failed more than half of what
+    we gave it of late; `unknown` was given nothing within ten minutes."""
+
+    version: str | None = None
+    "Version of its daemon, as it told last."
+
+    answered: int = 0
+    "Calls and tasks of ours that it answered since the daemon started."
+
+    failed: int = 0
+    "Those that failed by it or did not reach it, since then."
+
+    failed_at: float | None = None
+    "Time of the newest failure, in seconds since 1970."
+
+    latency_ms: float | None = None
+    "Recent mean of the milliseconds until its answer."
+
+    at_work: int = 0
+    "Our calls and tasks that it has not ended."
+
     @classmethod
     def of(cls, peer: KnownPeer) -> Peer:
         """Return what the daemon knows of a peer."""
-        return view_of(cls, peer, **_problem(peer.trouble))
+        figures = peer.figures
+        return view_of(
+            cls,
+            peer,
+            **_problem(peer.trouble),
+            answered=figures.answered,
+            failed=figures.failed,
+            failed_at=figures.failed_at,
+            latency_ms=None if figures.latency is None else round(figures.latency, 1),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +364,10 @@ class PeerOperations:
         """List the protocols that a peer publishes, and the agreements with it."""
         peer = request.query_params["peer"]
         target = await self._daemon.finder.find(peer, trust_first_use=False)
-        listing = await self._daemon.peer_lists.listing(target)
+        listing, _ = await asyncio.gather(
+            self._daemon.peer_lists.listing(target),
+            self._daemon.finder.ask_version(target),
+        )
         did = await did_of(self._daemon, target.did)
         library = Library(self._daemon.store, self._daemon.sandbox)
         agreements, _ = await asyncio.to_thread(

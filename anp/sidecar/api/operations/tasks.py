@@ -85,6 +85,8 @@ LAST_EVENT_ID: Final = {
 
 OwnId = Annotated[str, Field(min_length=1, max_length=64)]
 
+FinalState = Literal["completed", "failed", "canceled", "rejected"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartBody:
@@ -110,13 +112,33 @@ class PartBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyBody:
+    """A task that another one waits for, with the ends that will do."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    task: OwnId
+    "Our own id of it."
+
+    states: Annotated[list[FinalState], Field(min_length=1, max_length=4)] = field(
+        default_factory=lambda: ["completed"]
+    )
+    "The final states that will do; `failed` makes this task the one for failures."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartBody:
     """A task for a peer."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     peer: PeerName | None = None
-    "Name, DID, URL or `URL#DID`; not needed with `session`."
+    "Name, DID, URL or `URL#DID`; not needed with `session` or `find`."
+
+    find: Annotated[str, Field(min_length=1, max_length=300)] | None = None
+    """Name of a capability, in place of `peer` and `capability`: the task goes to the
+    best of the allowed peers that publish it, and to the next one as long as nothing
+    ran."""
 
     session: OwnId | None = None
     "Our own id of a session that the task belongs to; without it a new one is made."
@@ -133,16 +155,52 @@ class StartBody:
     parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
     "Further contents."
 
-    depends_on: Annotated[list[OwnId], Field(max_length=64)] = field(
+    depends_on: Annotated[list[OwnId | DependencyBody], Field(max_length=64)] = field(
         default_factory=list
     )
-    "Our own ids of tasks of that session that have to be completed first."
+    """Tasks of that session that have to end first: our own ids of those that have to
+    be completed, or objects."""
+
+    depends_any: bool = False
+    "One task of `depends_on` is enough."
 
     trust_first_use: bool = False
     """Accept the key of an unknown peer over an unencrypted connection.
 
     Needs the scope `owner`.
     """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitBody:
+    """The tasks that somebody waits for."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    tasks: Annotated[list[OwnId], Field(min_length=1, max_length=256)]
+    "Our own ids of them."
+
+    mode: Literal["all", "any"] = "all"
+    "All of them, or any one."
+
+    states: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=64)]], Field(max_length=16)
+    ] = field(default_factory=list)
+    "States besides the final ones that end the waiting, such as `x-input-required`."
+
+    timeout: Annotated[float, Field(gt=0, le=3_600)] = 60.0
+    "Seconds."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitedTasks:
+    """Tasks that were waited for."""
+
+    done: bool
+    "False when the time was over before."
+
+    tasks: Sequence[TaskView]
+    "The tasks as they are now, in the order of the request."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,26 +267,67 @@ class TaskOperations:
         """Start a task; it goes on by itself, and is followed by its id."""
         if body.trust_first_use:
             check_scope(request, LocalScope.OWNER, what="trust_first_use")
-        if (body.peer is None) == (body.session is None):
-            raise ApiError(400, "give either a peer or a session")
-        for own_id in (*([body.session] if body.session else []), *body.depends_on):
+        if sum(one is not None for one in (body.peer, body.session, body.find)) != 1:
+            raise ApiError(400, "give one of peer, session and find")
+        needed = [
+            one if isinstance(one, DependencyBody) else DependencyBody(task=one)
+            for one in body.depends_on
+        ]
+        for own_id in (*([body.session] if body.session else []), *_ids(needed)):
             if not may_see_own(request, own_id):
                 raise NoTask(f"session or task {own_id}")
         by_owner = scope_of(request) is LocalScope.OWNER
-        known = await self._daemon.tasks.start_task(
-            body.peer or "",
-            capability=body.capability,
-            parts=_parts(body.parts, text=body.text, value=body.input),
-            log=body.session,
-            depends_on=body.depends_on,
-            trust_first_use=body.trust_first_use,
-            maker=Maker.OWNER if by_owner else Maker.AGENT,
-        )
+        maker = Maker.OWNER if by_owner else Maker.AGENT
+        parts = _parts(body.parts, text=body.text, value=body.input)
+        if body.find is not None:
+            if body.capability or needed:
+                raise ApiError(400, "`find` stands without capability and depends_on")
+            known = await self._daemon.dispatcher.start_task(
+                body.find, parts=parts, maker=maker
+            )
+        else:
+            known = await self._daemon.tasks.start_task(
+                body.peer or "",
+                capability=body.capability,
+                parts=parts,
+                log=body.session,
+                depends_on=_ids(needed),
+                needs=[" ".join(one.states) for one in needed],
+                needs_any=body.depends_any,
+                trust_first_use=body.trust_first_use,
+                maker=maker,
+            )
         return JsonAnswer(
             task_view(known),
             status_code=202,
             headers={"Location": f"/v1/tasks/{known.id}"},
         )
+
+    @post(
+        "/v1/tasks/wait",
+        WaitedTasks,
+        body=WaitBody,
+        problems=(404, 429),
+        scope=LocalScope.AGENT,
+    )
+    async def wait_tasks(self, request: Request, body: WaitBody) -> WaitedTasks:
+        """Wait until tasks have ended, all or any one, or the time is over."""
+        for own_id in body.tasks:
+            if not may_see_own(request, own_id):
+                raise NoTask(f"task {own_id[:80]}")
+        sessions = self._daemon.tasks.sessions
+        check_room(request, sessions.watchers)
+        sessions.watchers += 1
+        try:
+            done, tasks = await self._daemon.tasks.wait(
+                body.tasks,
+                states=body.states,
+                any_of=body.mode == "any",
+                timeout=body.timeout,
+            )
+        finally:
+            sessions.watchers -= 1
+        return WaitedTasks(done=done, tasks=[task_view(one) for one in tasks])
 
     @get("/v1/tasks/{id}", TaskDetails, problems=(404,), scope=LocalScope.AGENT)
     async def get_task(self, request: Request) -> TaskDetails:
@@ -356,6 +455,10 @@ def after_of(request: Request) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
         raise ApiError(400, "Last-Event-ID has to be the number of an event")
     return int(text)
+
+
+def _ids(needed: Sequence[DependencyBody]) -> list[str]:
+    return [one.task for one in needed]
 
 
 def _parts(parts: Sequence[PartBody], *, text: str | None, value: Any) -> list[Part]:
