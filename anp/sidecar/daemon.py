@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from anp.channel.listener import Page
 from anp.identity.well_known import PATH, WellKnown, make_well_known
@@ -16,9 +17,12 @@ from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.calls.keys import PURPOSE, CallKeys
 from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
+from anp.sidecar.discovery.announcement import announce
+from anp.sidecar.discovery.announcer import Announcer
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
+from anp.sidecar.offer.exposure import EVERYBODY
 from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.peers.policy import agent_name
@@ -113,6 +117,13 @@ class Daemon:
         self.finder, self.caller = calls.finder, calls.caller
         self.tasks, self.measures = calls.tasks, peers.measures
         self.dispatcher = make_dispatcher(config, peers, calls, self.directory)
+        self.announcer = Announcer(
+            config.registry.announce,
+            make=self._announcement,
+            call=self.caller.call,
+            lifetime=config.registry.lifetime,
+        )
+        self.exposure.watch(self.announcer.changed)
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
@@ -189,7 +200,9 @@ class Daemon:
             stack.push_async_callback(self.tasks.close)
             await self.tasks.resume()
             self.keep_links()
-            for work in (self.housekeeper.run, self.call_log.run):
+            stack.push_async_callback(self.announcer.close)
+            works = self.housekeeper.run, self.call_log.run, self.announcer.run
+            for work in works:
                 stack.callback(asyncio.create_task(work()).cancel)
             yield
 
@@ -198,6 +211,19 @@ class Daemon:
         self.measures.called(entry)
         told = {"call": entry.id, **entry.to_json()}
         self.events.publish(f"call.{entry.direction}", told)
+
+    def _announcement(self) -> dict[str, Any]:
+        """Return what registries are told of us, as of now."""
+        config = self.config.registry
+        return announce(
+            self.identities.primary,
+            url=self.url,
+            name=config.name,
+            version=daemon_version(),
+            capabilities=self.exposure.offered(EVERYBODY),
+            now=time.time(),
+            lifetime=config.lifetime,
+        )
 
     def _at_work(self, peer: str) -> int:
         """Return how many calls and tasks of ours a peer has not ended."""

@@ -43,6 +43,9 @@ from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
 from anp.sidecar.discovery.candidates import Candidates
 from anp.sidecar.discovery.dispatcher import Dispatcher
+from anp.sidecar.discovery.proposals import Proposals
+from anp.sidecar.discovery.registry import SPEC as REGISTRY
+from anp.sidecar.discovery.registry import Registry
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.accounts import Spending
@@ -289,10 +292,14 @@ def make_offer(
     )
     minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
     call_times = CallTimes(config.call, config.peer)
+    attaching = Attaching(home, exposure, max_calls=config.limits.max_calls)
+    if config.registry.serve:
+        registry = Registry(config.registry, resolver=make_resolver(peers.web))
+        attaching.build_in(REGISTRY, registry)
     return OfferParts(
         call_times=call_times,
         exposure=exposure,
-        attaching=Attaching(home, exposure, max_calls=config.limits.max_calls),
+        attaching=attaching,
         capability_calls=CapabilityCalls(
             gate,
             code.validator,
@@ -482,8 +489,16 @@ def make_dispatcher(
         listing = await ask_list(*asked, target)
         return None if listing is None else listing.capabilities
 
+    proposals = Proposals(
+        config.registry.ask,
+        call=calls.caller.call,
+        resolver=make_resolver(peers.web),
+        on_version=peers.measures.told_version,
+    )
+    calls.finder.announced = proposals.url_of
     return Dispatcher(
         candidates=Candidates(
+            proposals=proposals,
             directory=directory,
             measures=peers.measures,
             ask=ask,

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from anp.identity.address import parse_peer
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
@@ -83,6 +84,4 @@ async def introduce(caller: Daemon, **others: Daemon) -> None:
     """Have a daemon know and allow others by name."""
     for name, other in others.items():
         await caller.policy.rule(other.did, PeerState.ALLOWED)
-        from anp.identity.address import parse_peer
-
         await asyncio.to_thread(caller.book.add, name, parse_peer(address(other)))

@@ -9,9 +9,14 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import Part
+from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.peers.directory import KnownPeer
+from anp.sidecar.tasks.known import KnownTask
+from cache.records.peers import PeerState
 from negotiation.need import Need
+from sandbox.pool.shares import Share
 from tests.clauses import clause
 from tests.e2e.neighbours import introduce, neighbours_in
 from tests.waiting import until
@@ -44,7 +49,7 @@ async def test_equal_peers_are_called_in_turn_and_unlisted_ones_never(
         assert {one.health for one in known(caller)} == {"good"}
 
 
-def known(daemon: Daemon) -> list:  # type: ignore[type-arg]
+def known(daemon: Daemon) -> list[KnownPeer]:
     return daemon.directory.peers()
 
 
@@ -80,37 +85,29 @@ async def test_a_call_that_may_have_run_goes_to_nobody_else(tmp_path: Path) -> N
 
 @clause("A2A-26")
 async def test_a_task_is_found_a_peer_and_another_when_that_is_busy(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with neighbours_in(tmp_path, "one", "two") as all_of:
         caller, one, two = all_of.values()
         await introduce(caller, one=one, two=two)
-        for busy in (one, two):
-            tasks = [await start(caller) for _ in range(2)]
-            done, ended = await caller.tasks.wait(
-                [task.id for task in tasks], timeout=20
-            )
-            assert done
-            assert {one.task.state for one in ended} == {"completed"}
-            del busy
-        full = type(one.tasks.desk).check_room
-
-        def no_room(*_: object) -> None:
-            from anp.interaction.errors import InteractionError, InteractionFault
-
-            raise InteractionError(InteractionFault.TOO_MANY, "no room here")
-
-        one.tasks.desk.check_room = no_room  # type: ignore[method-assign]
+        tasks = [await start(caller) for _ in range(4)]
+        done, ended = await caller.tasks.wait([task.id for task in tasks], timeout=20)
+        assert done
+        assert {task.task.state for task in ended} == {"completed"}
+        assert {task.task.executor for task in ended} == {one.did, two.did}
+        monkeypatch.setattr(one.tasks.desk, "check_room", no_room)
         for _ in range(3):
-            task = await start(caller)
-            assert task.task.executor == two.did
-        two.tasks.desk.check_room = no_room  # type: ignore[method-assign]
+            assert (await start(caller)).task.executor == two.did
+        monkeypatch.setattr(two.tasks.desk, "check_room", no_room)
         with pytest.raises(CallError, match="no room here"):
             await start(caller)
-        del full
 
 
-async def start(caller: Daemon):  # type: ignore[no-untyped-def]
+def no_room(share: Share) -> None:
+    raise InteractionError(InteractionFault.TOO_MANY, "no room here")
+
+
+async def start(caller: Daemon) -> KnownTask:
     return await caller.dispatcher.start_task("weather.now", parts=[Part.value(PARIS)])
 
 
@@ -126,7 +123,7 @@ async def test_tasks_run_on_the_condition_of_others_and_are_waited_for(
             "one", capability="weather.fail", parts=[Part.value({"words": "x"})]
         )
 
-        async def after(state: str, *more: str, any_of: bool = False):  # type: ignore[no-untyped-def]
+        async def after(state: str, *more: str, any_of: bool = False) -> KnownTask:
             return await tasks.start_task(
                 "",
                 capability="weather.now",
@@ -159,9 +156,13 @@ async def test_waiting_ends_with_its_time_or_with_the_first(tmp_path: Path) -> N
         done, (found,) = await caller.tasks.wait([task.id], timeout=0.2)
         assert not done
         assert found.task.state == "x-requested"
-        waiting = asyncio.create_task(
-            caller.tasks.wait([task.id, task.id], any_of=True, timeout=20)
-        )
-        await asyncio.sleep(0)
-        await caller.tasks.close_session(task.log)
-        waiting.cancel()
+        other = await caller.tasks.start_task("", capability="x", log=task.log)
+        both = [task.id, other.id]
+        waiting = asyncio.create_task(caller.tasks.wait(both, any_of=True, timeout=20))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await caller.tasks.recheck()
+        await caller.policy.rule(one.did, PeerState.BLOCKED)
+        await caller.tasks.recheck()
+        done, _ = await waiting
+        assert done

@@ -64,6 +64,25 @@ def list_peers(context: typer.Context, as_json: Json = False) -> None:
     print_list(found, rows, columns, as_json=as_json, notes=notes)
 
 
+@peers_app.command("find")
+def find_peers(
+    context: typer.Context,
+    capability: Annotated[str, typer.Argument(help="Full or short name.")],
+    as_json: Json = False,
+) -> None:
+    """List who publishes a capability: those that --find tries, and proposals."""
+    found = client_of(context).get("/v1/peers/find", capability=capability)
+    columns: dict[str, Column] = {
+        "PEER": "address",
+        "CAPABILITY": "capability",
+        "HEALTH": "health",
+        "MS": lambda one: "-" if one["latency_ms"] is None else one["latency_ms"],
+        "AT WORK": "at_work",
+    }
+    notes = [line for one in found["proposals"] for line in _proposal(one)]
+    print_list(found, found["peers"], columns, as_json=as_json, notes=notes)
+
+
 @peers_app.command("add")
 def add_peer(
     context: typer.Context,
@@ -170,6 +189,13 @@ def _anpd(context: typer.Context) -> list[str]:
     """Return the first words of a command that asks this daemon."""
     settings: Settings = context.obj
     return ["anpd", *(["--home", settings.home] if settings.home else [])]
+
+
+def _proposal(one: dict[str, Any]) -> Iterator[str]:
+    """Tell of a peer that only a registry knows, below the list."""
+    yield ""
+    yield f"a registry proposes {json.dumps(one['name'])} at {one['url']}"
+    yield f"  anpd peers allow {one['did']}"
 
 
 def _warnings(peer: dict[str, Any]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
+from anp.sidecar.config.registry import RegistryConfig
 from anp.sidecar.config.setting_types import (
     Bytes,
     Capabilities,
@@ -471,6 +472,7 @@ class Config(Section):
     call: CallConfig = field(default_factory=CallConfig)
     interaction: InteractionConfig = field(default_factory=InteractionConfig)
     a2a: A2aConfig = field(default_factory=A2aConfig)
+    registry: RegistryConfig = field(default_factory=RegistryConfig)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     cache: CacheConfig = field(default_factory=CacheConfig)
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)

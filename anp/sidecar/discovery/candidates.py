@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from anp.errors import AnpError, CallError
+from anp.sidecar.discovery.announcement import Announcement
+from anp.sidecar.discovery.proposals import Proposals
 from anp.sidecar.peers.directory import Directory, KnownPeer
 from anp.sidecar.peers.figures import AWAY, Measures, Rated, by_rate
+from anp.sidecar.peers.policy import agent_name
 from cache.records.peers import PeerState
 from negotiation.errors import NegotiationError
 from negotiation.need import Capability
@@ -72,6 +75,7 @@ class Candidates:
         directory: Directory,
         measures: Measures,
         ask: Ask,
+        proposals: Proposals,
         at_work: Callable[[str], int],
         lifetime: float,
     ) -> None:
@@ -84,6 +88,7 @@ class Candidates:
         self._directory = directory
         self._measures = measures
         self._ask = ask
+        self.proposals = proposals
         self._at_work = at_work
         self._lifetime = lifetime
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -95,12 +100,15 @@ class Candidates:
             wanted: Its name, full or short; a peer with several of a short name is left
                 out.
         """
+        await self.proposals.ask(wanted)
         known = await asyncio.to_thread(self._directory.peers)
         listed = [
             one
             for one in known
             if one.state is PeerState.ALLOWED and not one.changed_keys
         ]
+        announced = {agent_name(one.did) for one in self.proposals.naming(wanted)}
+        listed.sort(key=lambda one: announced.isdisjoint(_agents(one)))
         room = asyncio.Semaphore(AT_A_TIME)
         published = await asyncio.gather(
             *(self._published(one, room) for one in listed[:MAX_ASKED])
@@ -146,6 +154,32 @@ class Candidates:
         while len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
         return found
+
+    def latency(self, one: Candidate) -> float | None:
+        """Return the mean of the milliseconds of a candidate's answers, or None."""
+        found = self._measures.figures([one.did], one.capability).latency
+        return None if found is None else round(found, 1)
+
+    async def proposed(self, wanted: str) -> list[Announcement]:
+        """Return those that registries tell of and that the owner did not allow.
+
+        Args:
+            wanted: As for `find`.
+        """
+        await self.proposals.ask(wanted)
+        found = self.proposals.naming(wanted)
+        peers = await asyncio.to_thread(self._directory.peers) if found else []
+        decided = {
+            agent
+            for peer in peers
+            if peer.state in {PeerState.ALLOWED, PeerState.BLOCKED}
+            for agent in _agents(peer)
+        }
+        return [one for one in found if agent_name(one.did) not in decided]
+
+
+def _agents(peer: KnownPeer) -> set[str]:
+    return {agent_name(did) for did in (peer.did, *peer.aliases)}
 
 
 def address_of(peer: KnownPeer) -> str:

@@ -59,7 +59,9 @@ class Dispatcher:
         tasks: TaskService,
         call: Callable[[CallRequest], Awaitable[CallResult]],
     ) -> None:
-        self._candidates = candidates
+        self.candidates = candidates
+        "Those among whom it chooses."
+
         self._measures = measures
         self._tasks = tasks
         self._call = call
@@ -83,7 +85,7 @@ class Dispatcher:
                 if exc.may_have_run or exc.kind not in ELSEWHERE:
                     raise
                 untaken.append((one, exc))
-        raise _nobody(wanted, untaken)
+        raise await self._nobody(wanted, untaken)
 
     async def start_task(
         self, wanted: str, *, parts: Sequence[Part] = (), maker: Maker = Maker.AGENT
@@ -122,25 +124,28 @@ class Dispatcher:
                 ErrorKind.NEGOTIATION_REJECTED, task.reason or task.code
             )
             untaken.append((one, refusal))
-        raise _nobody(wanted, untaken)
+        raise await self._nobody(wanted, untaken)
 
     async def _found(self, wanted: str) -> list[Candidate]:
-        return (await self._candidates.find(wanted))[:MAX_TRIED]
+        return (await self.candidates.find(wanted))[:MAX_TRIED]
 
-
-def _nobody(wanted: str, untaken: Sequence[tuple[Candidate, CallError]]) -> CallError:
-    if not untaken:
+    async def _nobody(
+        self, wanted: str, untaken: Sequence[tuple[Candidate, CallError]]
+    ) -> CallError:
+        if untaken:
+            last = untaken[-1][1]
+            reasons = "; ".join(
+                f"{one.address[:80]}: {exc.detail[:120]}" for one, exc in untaken
+            )
+            return CallError(
+                last.kind,
+                f"no peer took {wanted[:80]!r}: {reasons}",
+                retry_after=last.retry_after,
+            )
+        proposed = await self.candidates.proposed(wanted)
+        more = f"; registries propose {len(proposed)}" if proposed else ""
         return CallError(
             ErrorKind.PEER_UNREACHABLE,
-            f"no allowed peer publishes {wanted[:80]!r} now; `anpd peers allow` lets "
-            "one be chosen",
+            f"no allowed peer publishes {wanted[:80]!r} now{more}; "
+            "`anpd peers find` shows who does, `anpd peers allow` lets one be chosen",
         )
-    last = untaken[-1][1]
-    reasons = "; ".join(
-        f"{one.address[:80]}: {exc.detail[:120]}" for one, exc in untaken
-    )
-    return CallError(
-        last.kind,
-        f"no peer took {wanted[:80]!r}: {reasons}",
-        retry_after=last.retry_after,
-    )

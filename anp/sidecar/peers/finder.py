@@ -69,6 +69,8 @@ class PeerFinder:
         self._tls = tls
         self._on_problem = on_problem
         self._on_version = on_version
+        self.announced: Callable[[str], str | None] = lambda did: None
+        "Returns where a DID announced that it is, in a registry; the last resort."
 
     async def find(self, peer: str, *, trust_first_use: bool) -> LinkTarget:
         """Return the DID and the address of a peer.
@@ -166,7 +168,13 @@ class PeerFinder:
         to prove the DID.
         """
         did = await asyncio.to_thread(self._book.did_of, address)
-        if unknown.kind is not ErrorKind.USAGE or did is None or not is_web_did(did):
+        if unknown.kind is not ErrorKind.USAGE or did is None:
+            raise unknown
+        url = self.announced(did)
+        if url is not None and not is_web_did(did):
+            await self._refuse_blocked(did)
+            return LinkTarget(did, url, guarded=True)
+        if not is_web_did(did):
             raise unknown
         if self._web is None:
             raise unknown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -42,6 +42,12 @@ AFTER = Query(
     name="after",
     text="Only entries with a higher number.",
     schema={"type": "integer", "minimum": 0, "maximum": 2**32, "default": 0},
+)
+CAPABILITY = Query(
+    name="capability",
+    text="Its full or short name.",
+    schema={"type": "string", "minLength": 1, "maxLength": 300},
+    required=True,
 )
 REACHING = (404, 409, 424)
 "Problems of an operation that asks the peer itself."
@@ -132,6 +138,53 @@ class Peer:
             failed_at=figures.failed_at,
             latency_ms=None if figures.latency is None else round(figures.latency, 1),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPeer:
+    """An allowed peer that publishes a capability."""
+
+    did: str
+    address: str
+    "The peer as calls and tasks take it."
+
+    capability: str
+    "Full name of the capability there."
+
+    health: Literal["good", "failing", "away", "unknown"]
+    latency_ms: float | None
+    "Recent mean of the milliseconds until an answer of this capability."
+
+    at_work: int
+    "Our calls and tasks that it has not ended."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedPeer:
+    """A peer of which a registry tells, and which the owner did not decide about."""
+
+    did: str
+    url: str
+    name: str
+    "Name that it gives itself; nobody vouches for it."
+
+    version: str
+    capabilities: Mapping[str, str]
+    "The hash of its schemas by the full name of each capability."
+
+    expires: float
+    "Time from which its announcement counts no more, in seconds since 1970."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPeers:
+    """Everybody who publishes a capability."""
+
+    peers: Sequence[FoundPeer]
+    "The allowed ones, in the order in which `find` of calls and tasks tries them."
+
+    proposals: Sequence[ProposedPeer]
+    "Others of whom registries tell; none of them is used before it is allowed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,6 +380,32 @@ class PeerOperations:
         if found is None:
             raise UnknownError(f"the daemon knows no peer {did}")
         return Peer.of(found)
+
+    @get("/v1/peers/find", FoundPeers, query=(CAPABILITY,), scope=LocalScope.AGENT)
+    async def find_peers(self, request: Request) -> FoundPeers:
+        """List who publishes a capability, the best first; peers are asked for it."""
+        wanted = request.query_params[CAPABILITY.name]
+        candidates = self._daemon.dispatcher.candidates
+        found = await candidates.find(wanted)
+        known = await asyncio.to_thread(self._daemon.directory.peers)
+        peers = {one.did: one for one in known}
+        return FoundPeers(
+            peers=[
+                FoundPeer(
+                    did=one.did,
+                    address=one.address,
+                    capability=one.capability,
+                    health=peers[one.did].health,
+                    latency_ms=candidates.latency(one),
+                    at_work=peers[one.did].at_work,
+                )
+                for one in found
+                if one.did in peers
+            ],
+            proposals=[
+                view_of(ProposedPeer, one) for one in await candidates.proposed(wanted)
+            ],
+        )
 
     @post(
         "/v1/peers/add",
