@@ -41,9 +41,9 @@ from anp.sidecar.consensus.builtin import written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
+from anp.sidecar.discovery.announced import Announced
 from anp.sidecar.discovery.candidates import Candidates
 from anp.sidecar.discovery.dispatcher import Dispatcher
-from anp.sidecar.discovery.proposals import Proposals
 from anp.sidecar.discovery.registry import SPEC as REGISTRY
 from anp.sidecar.discovery.registry import Registry
 from anp.sidecar.halves.workshop import Workshop
@@ -489,16 +489,16 @@ def make_dispatcher(
         listing = await ask_list(*asked, target)
         return None if listing is None else listing.capabilities
 
-    proposals = Proposals(
+    announced = Announced(
         config.registry.ask,
         call=calls.caller.call,
         resolver=make_resolver(peers.web),
         on_version=peers.measures.told_version,
     )
-    calls.finder.announced = proposals.url_of
+    calls.finder.announced = announced.url_of
     return Dispatcher(
         candidates=Candidates(
-            proposals=proposals,
+            announced=announced,
             directory=directory,
             measures=peers.measures,
             ask=ask,

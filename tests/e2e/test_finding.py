@@ -62,6 +62,8 @@ async def test_a_call_fails_over_before_anything_ran(tmp_path: Path) -> None:
         # Both lists are known, so that the one that stops is still tried.
         other = one if first == "two" else two
         await other.links.close()
+        for _ in range(9):
+            caller.measures.failed((two if other is one else one).did, "weather.now")
         said = {(await call(caller)).output["by"] for _ in range(3)}
         assert said == {first}
         troubles = [peer.trouble for peer in known(caller)]

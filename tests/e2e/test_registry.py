@@ -50,14 +50,14 @@ async def test_a_registry_proposes_and_the_owner_admits(tmp_path: Path) -> None:
         wanted = CallRequest(
             peer="", need=Need("weather.now"), arguments={"city": "Oslo"}
         )
-        with pytest.raises(CallError, match="registries propose 1"):
+        with pytest.raises(CallError, match="registries tell of 1"):
             await caller.dispatcher.call(wanted)
-        (proposed,) = await caller.dispatcher.candidates.proposed("now")
-        assert (proposed.did, proposed.name) == (one.did, "the one")
-        assert "weather.now" in proposed.capabilities
+        (found,) = await caller.dispatcher.candidates.unlisted("now")
+        assert (found.did, found.name) == (one.did, "the one")
+        assert "weather.now" in found.capabilities
         await caller.policy.rule(one.did, PeerState.ALLOWED)
         assert (await caller.dispatcher.call(wanted)).output["by"] == "one"
-        assert await caller.dispatcher.candidates.proposed("now") == []
+        assert await caller.dispatcher.candidates.unlisted("now") == []
         await caller.policy.rule(one.did, PeerState.BLOCKED)
         with pytest.raises(CallError, match="no allowed peer publishes"):
             await caller.dispatcher.call(wanted)
@@ -89,5 +89,5 @@ async def test_nobody_announces_another_and_a_forgery_is_refused(
         (key,) = entries._entries
         altered = {**found[0], "url": "wss://evil.example/"}
         object.__setattr__(entries._entries[key].announcement, "signed", altered)
-        assert await caller.dispatcher.candidates.proposed("weather.now") == []
+        assert await caller.dispatcher.candidates.unlisted("weather.now") == []
         assert caller.finder.announced(one.did) is None

@@ -70,7 +70,7 @@ def find_peers(
     capability: Annotated[str, typer.Argument(help="Full or short name.")],
     as_json: Json = False,
 ) -> None:
-    """List who publishes a capability: those that --find tries, and proposals."""
+    """List who publishes a capability: those that --find tries, and others."""
     found = client_of(context).get("/v1/peers/find", capability=capability)
     columns: dict[str, Column] = {
         "PEER": "address",
@@ -79,7 +79,7 @@ def find_peers(
         "MS": lambda one: "-" if one["latency_ms"] is None else one["latency_ms"],
         "AT WORK": "at_work",
     }
-    notes = [line for one in found["proposals"] for line in _proposal(one)]
+    notes = [line for one in found["announced"] for line in _unlisted(one)]
     print_list(found, found["peers"], columns, as_json=as_json, notes=notes)
 
 
@@ -191,10 +191,10 @@ def _anpd(context: typer.Context) -> list[str]:
     return ["anpd", *(["--home", settings.home] if settings.home else [])]
 
 
-def _proposal(one: dict[str, Any]) -> Iterator[str]:
+def _unlisted(one: dict[str, Any]) -> Iterator[str]:
     """Tell of a peer that only a registry knows, below the list."""
     yield ""
-    yield f"a registry proposes {json.dumps(one['name'])} at {one['url']}"
+    yield f"a registry tells of {json.dumps(one['name'])} at {one['url']}"
     yield f"  anpd peers allow {one['did']}"
 
 

@@ -9,4 +9,5 @@
 * `offers`: the offers and limits that follow for the wire.
 * `entries`: what the owner may write several times: `[[need]]` and `[[peer]]`.
 * `a2a`: The owner's settings of the A2A face.
+* `registry`: the owner's settings of registries.
 """

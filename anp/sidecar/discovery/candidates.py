@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from anp.errors import AnpError, CallError
+from anp.sidecar.discovery.announced import Announced
 from anp.sidecar.discovery.announcement import Announcement
-from anp.sidecar.discovery.proposals import Proposals
 from anp.sidecar.peers.directory import Directory, KnownPeer
 from anp.sidecar.peers.figures import AWAY, Measures, Rated, by_rate
 from anp.sidecar.peers.policy import agent_name
@@ -75,7 +75,7 @@ class Candidates:
         directory: Directory,
         measures: Measures,
         ask: Ask,
-        proposals: Proposals,
+        announced: Announced,
         at_work: Callable[[str], int],
         lifetime: float,
     ) -> None:
@@ -88,7 +88,7 @@ class Candidates:
         self._directory = directory
         self._measures = measures
         self._ask = ask
-        self.proposals = proposals
+        self.announced = announced
         self._at_work = at_work
         self._lifetime = lifetime
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
@@ -100,14 +100,14 @@ class Candidates:
             wanted: Its name, full or short; a peer with several of a short name is left
                 out.
         """
-        await self.proposals.ask(wanted)
+        await self.announced.ask(wanted)
         known = await asyncio.to_thread(self._directory.peers)
         listed = [
             one
             for one in known
             if one.state is PeerState.ALLOWED and not one.changed_keys
         ]
-        announced = {agent_name(one.did) for one in self.proposals.naming(wanted)}
+        announced = {agent_name(one.did) for one in self.announced.naming(wanted)}
         listed.sort(key=lambda one: announced.isdisjoint(_agents(one)))
         room = asyncio.Semaphore(AT_A_TIME)
         published = await asyncio.gather(
@@ -160,14 +160,14 @@ class Candidates:
         found = self._measures.figures([one.did], one.capability).latency
         return None if found is None else round(found, 1)
 
-    async def proposed(self, wanted: str) -> list[Announcement]:
+    async def unlisted(self, wanted: str) -> list[Announcement]:
         """Return those that registries tell of and that the owner did not allow.
 
         Args:
             wanted: As for `find`.
         """
-        await self.proposals.ask(wanted)
-        found = self.proposals.naming(wanted)
+        await self.announced.ask(wanted)
+        found = self.announced.naming(wanted)
         peers = await asyncio.to_thread(self._directory.peers) if found else []
         decided = {
             agent

@@ -142,8 +142,8 @@ class Dispatcher:
                 f"no peer took {wanted[:80]!r}: {reasons}",
                 retry_after=last.retry_after,
             )
-        proposed = await self.candidates.proposed(wanted)
-        more = f"; registries propose {len(proposed)}" if proposed else ""
+        unlisted = await self.candidates.unlisted(wanted)
+        more = f"; registries tell of {len(unlisted)}" if unlisted else ""
         return CallError(
             ErrorKind.PEER_UNREACHABLE,
             f"no allowed peer publishes {wanted[:80]!r} now{more}; "

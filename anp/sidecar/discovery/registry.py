@@ -40,8 +40,8 @@ FIND: Final = f"{REGISTRY}.find"
 SPEC: Final = AttachmentSpec(
     kind="python", name=REGISTRY, target=REGISTRY, expose=("*",)
 )
-"""Exposes them to every peer that the owner lets in. An entry has to be of a kind of the
-owner's; none is ever started from this one."""
+"""Exposes them to every peer that the owner lets in. An entry has to be of a kind of
+the owner's; nothing is ever started from this one."""
 
 PAGE: Final = 32
 "Most announcements in one answer."

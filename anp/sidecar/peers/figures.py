@@ -37,6 +37,9 @@ AWAY: Final = 60.0
 WEIGHT: Final = 0.2
 "Share of the newest measure in a mean."
 
+MEASURED: Final = 2
+"Answers after which their latency counts."
+
 MAX_MEASURED: Final = 4_000
 "Pairs of peer and capability that are remembered; the one unused for longest goes."
 
@@ -125,7 +128,9 @@ class Measures:
         """
         for name in {"", capability}:
             old = self._of(peer, name)
-            mean = ms if old.latency is None else _mean(old.latency, ms)
+            # The first answer has the getting to know each other in it.
+            first = old.latency is None or old.answered < MEASURED
+            mean = ms if first else _mean(old.latency or ms, ms)
             self._keep(
                 peer,
                 name,
@@ -238,7 +243,7 @@ def by_rate(
     times = [
         one.figures.latency
         for one in known.values()
-        if one.figures.latency is not None and _is_fresh(one.figures, now)
+        if one.figures.latency is not None and _is_measured(one.figures, now)
     ]
     least = max(1.0, min(times, default=1.0))
 
@@ -246,7 +251,8 @@ def by_rate(
         one = known[id(item)]
         is_away = one.away_at is not None and now - one.away_at < AWAY
         figures = one.figures if _is_fresh(one.figures, now) else PeerFigures()
-        latency = max(least, figures.latency or least)
+        is_measured = _is_measured(figures, now)
+        latency = max(least, (figures.latency or 0.0) if is_measured else 0.0)
         expected = latency * (1 + one.at_work) / max(figures.success, 0.05)
         return is_away, round(math.log(expected / least, 1.5)), one.chosen
 
@@ -255,6 +261,10 @@ def by_rate(
 
 def _is_fresh(figures: PeerFigures, now: float) -> bool:
     return figures.at is not None and now - figures.at < FRESH
+
+
+def _is_measured(figures: PeerFigures, now: float) -> bool:
+    return figures.answered >= MEASURED and _is_fresh(figures, now)
 
 
 def _mean(old: float, new: float) -> float:

@@ -160,7 +160,7 @@ class FoundPeer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedPeer:
+class AnnouncedPeer:
     """A peer of which a registry tells, and which the owner did not decide about."""
 
     did: str
@@ -183,7 +183,7 @@ class FoundPeers:
     peers: Sequence[FoundPeer]
     "The allowed ones, in the order in which `find` of calls and tasks tries them."
 
-    proposals: Sequence[ProposedPeer]
+    announced: Sequence[AnnouncedPeer]
     "Others of whom registries tell; none of them is used before it is allowed."
 
 
@@ -402,8 +402,8 @@ class PeerOperations:
                 for one in found
                 if one.did in peers
             ],
-            proposals=[
-                view_of(ProposedPeer, one) for one in await candidates.proposed(wanted)
+            announced=[
+                view_of(AnnouncedPeer, one) for one in await candidates.unlisted(wanted)
             ],
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from anp.sidecar.peers.figures import (
     AWAY,
     FRESH,
@@ -87,6 +89,14 @@ def test_calls_are_measured_by_peer_and_capability() -> None:
     measures = Measures(clock)
     for outcome in ("ok", "application_error", "usage", "policy", "interrupted"):
         measures.called(entry(outcome))
+    measures.called(entry("ok", 500.0))
+    measures.called(entry("ok", 10.0))
+    found = measures.figures(["did:web:a.example"], "wx.now")
+    assert found.latency == pytest.approx(88.4)
+    measures = Measures(clock)
+    # The first call may have a negotiation in it.
+    measures.called(entry("ok", 900.0))
+    measures.called(entry("application_error"))
     found = measures.figures(["did:web:a.example"], "wx.now")
     assert (found.answered, found.failed, found.latency) == (2, 0, 10.0)
     assert measures.figures(["did:web:a.example"]) == found

@@ -1,4 +1,4 @@
-"""What registries tell of others: checked here, and never more than a proposal.
+"""The words of registries about others: checked, and never trusted with more.
 
 An announcement whose signature is right says where a peer says that it is. A peer that
 the owner allowed is dialled there, at an address that the owner's rules for fetching
@@ -28,7 +28,7 @@ from negotiation.errors import NegotiationError
 from negotiation.need import Need
 from negotiation.rules.names import name_key
 
-__all__ = ["Proposals"]
+__all__ = ["Announced"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ MAX_QUESTIONS: Final = 256
 "Questions that are remembered for that."
 
 
-class Proposals:
+class Announced:
     """Asks registries, and keeps what they tell until it expires."""
 
     def __init__(
