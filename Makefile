@@ -6,6 +6,8 @@ SDK    := .venvs/sdk
 WEB    := .venvs/browser
 AGENTS := .venvs/agents
 CALLERS := .venvs/callers
+A2A    := .venvs/a2a
+A2A_OLD := .venvs/a2a-0.3
 STAMP  := $(VENV)/.installed
 API    := .venvs/api
 PIP    := -m pip --disable-pip-version-check -q
@@ -13,7 +15,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env test-callers test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call test-everything attacks obedient soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -25,7 +27,8 @@ help:
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
-	@echo "make bench   ratios: a call against a raw echo, the sandbox's goals (bench-long: 100,000 calls)"
+	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
+	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
 	@echo "make test-everything  the MCP reference server attached, by every face"
@@ -76,6 +79,21 @@ $(CALLERS)/.installed: tests/callers/requirements.txt
 	$(CALLERS)/bin/python $(PIP) install -r tests/callers/requirements.txt
 	touch $@
 
+# Agents made with the A2A library: today's with a store of its own, and the old one.
+a2a-env: $(A2A)/.installed
+
+$(A2A)/.installed: tests/a2a/agents/requirements-1.txt
+	test -x $(A2A)/bin/python || $(PYTHON) -m venv $(A2A)
+	$(A2A)/bin/python $(PIP) install -r tests/a2a/agents/requirements-1.txt
+	touch $@
+
+a2a-0.3-env: $(A2A_OLD)/.installed
+
+$(A2A_OLD)/.installed: tests/a2a/agents/requirements-0.3.txt
+	test -x $(A2A_OLD)/bin/python || $(PYTHON) -m venv $(A2A_OLD)
+	$(A2A_OLD)/bin/python $(PIP) install -r tests/a2a/agents/requirements-0.3.txt
+	touch $@
+
 # schemathesis pins other versions of what we use.
 api-env: $(API)/.installed
 
@@ -113,7 +131,7 @@ quick: venv
 fast: venv
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test: venv sdk-env agents-env callers-env
+test: venv sdk-env agents-env callers-env a2a-env a2a-0.3-env
 	$(BIN)/pytest -n 2
 
 # Every kind of caller against every kind of attachment, through two daemons.
@@ -124,7 +142,7 @@ test-callers: venv agents-env callers-env
 test-readme: venv
 	ANPD_README=make $(BIN)/pytest -n 0 tests/e2e/test_readme.py
 
-check: venv sdk-env agents-env callers-env format lint types contracts house-static test wheel
+check: venv sdk-env agents-env callers-env a2a-env a2a-0.3-env format lint types contracts house-static test wheel
 
 format: venv
 	$(BIN)/ruff format --check .
@@ -149,11 +167,12 @@ wheel: venv
 	cd build/wheel && venv/bin/python -I -c "import anp.cli, negotiation, sandbox, cache; print('wheel imports')"
 	cd build/wheel && venv/bin/anpd --version
 
-bench: venv
+bench: venv a2a-env
 	$(BIN)/python -m bench.call
 	$(BIN)/python -m bench.ready
 	$(BIN)/python -m bench.sandbox
 	$(BIN)/python -m bench.startup
+	$(BIN)/python -m bench.updates
 
 bench-long: venv
 	$(BIN)/python -m bench.sandbox --long
@@ -182,6 +201,12 @@ corpus-control: venv
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
 	ANPD_TASK_KILLS=35 $(BIN)/pytest -s tests/e2e/test_kill_tasks.py
+
+kill-files: venv
+	ANPD_FILE_KILLS=10 ANPD_FILE_SIZE=268435456 $(BIN)/pytest -n 0 -s tests/e2e/test_kill_files.py
+
+bench-files: venv
+	$(BIN)/python -m bench.files
 
 long-call: venv
 	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cache.parts.calls import CallStore
 from cache.parts.keys import KeyStore, end_all_keys
+from cache.parts.leases import LeaseStore
 from cache.parts.library import LibraryStore
 from cache.parts.logs import LogStore
 from cache.parts.negotiations import NegotiationStore
@@ -27,6 +28,7 @@ class Store(
     CallStore,
     UsageStore,
     LogStore,
+    LeaseStore,
 ):
     """All data that outlives a run of the daemon; see `StoreBase`."""
 

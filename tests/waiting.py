@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["until"]
+__all__ = ["PATIENCE", "until"]
 
 PATIENCE = 60.0
 "Seconds after which a test fails whose own deadline is longer."

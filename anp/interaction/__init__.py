@@ -9,4 +9,5 @@
 * `record`: the state of a session on one side, made of its events.
 * `receiver`: the peer's operations: who may do what, and what follows.
 * `conversation`: the machine of one session on one side, with the agent's commands.
+* `runs`: Sets of numbers as runs: the first and the last number of each, in turn.
 """

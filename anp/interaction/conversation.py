@@ -13,7 +13,7 @@ events they bring it back after a restart.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Self
@@ -21,6 +21,7 @@ from typing import Self
 from anp.interaction.elements import (
     CancelRequest,
     Message,
+    Registration,
     SenderRole,
     Session,
     SessionEvent,
@@ -264,6 +265,26 @@ class Conversation(Receiver):
         )
         self._add(step, change, by=self.own, wall_now=wall_now)
 
+    def register(
+        self,
+        address: str,
+        *,
+        task: str = "",
+        expires: datetime | None = None,
+        wall_now: datetime,
+    ) -> Step:
+        """Have news brought over connections that the services make (GBZ-58).
+
+        Args:
+            address: URL of our own daemon; empty takes the wish back.
+            task: The only task that is meant; empty means all of the session.
+        """
+        self._check_requester(self.own)
+        step = Step()
+        wish = Registration(address=address, task=task, expires=expires)
+        self._wish(step, wish, self.own, 0, wall_now)
+        return step
+
     # Commands of both sides
 
     def post(self, message: Message, *, wall_now: datetime) -> Step:
@@ -346,17 +367,25 @@ class Conversation(Receiver):
         return step
 
     def recover(
-        self, *, may_repeat: Callable[[Task], bool], wall_now: datetime
+        self,
+        *,
+        may_repeat: Callable[[Task], bool],
+        elsewhere: Collection[str] = (),
+        wall_now: datetime,
     ) -> Step:
         """Decide after a restart about the tasks that are ours to do.
 
         Accepted ones were never started, so `Step.start` has them. One that was at work
         is failed, since its work may have been done, unless `may_repeat` says that a
         second start does no more than the first.
+
+        Args:
+            may_repeat: See above.
+            elsewhere: Ids of tasks on which another daemon of ours works.
         """
         step = Step()
         for task in self.unfinished:
-            if task.executor != self.own:
+            if task.executor != self.own or task.id in elsewhere:
                 continue
             if task.state == TaskState.REQUESTED:
                 step.offered.append(task)

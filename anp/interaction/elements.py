@@ -24,6 +24,7 @@ __all__ = [
     "CancelRequest",
     "Chunk",
     "EventContent",
+    "FILE_URN",
     "Message",
     "MessagePurpose",
     "Part",
@@ -45,6 +46,13 @@ LOCAL: Final = "local:"
 
 Extra = Mapping[str, Any]
 "Fields of an object that the model does not know, as JSON."
+
+
+FILE_URN: Final = "urn:anpd:file:"
+"Beginning of the URI of a file that its sender keeps, and gives out piece by piece."
+
+MAX_FILE_URI: Final = 200
+"Longest such URI, in characters."
 
 
 class PartyMode(StrEnum):
@@ -138,6 +146,17 @@ class Part:
     metadata: Extra = field(default_factory=dict)
 
     extra: Extra = field(default_factory=dict)
+
+    @property
+    def is_file(self) -> bool:
+        """True for a file that its sender keeps until it is read."""
+        return (
+            self.kind is PartKind.URI
+            and str(self.content).startswith(FILE_URN)
+            and len(str(self.content)) <= MAX_FILE_URI
+            and self.size is not None
+            and bool(self.sha256)
+        )
 
     @classmethod
     def text(cls, content: str, **more: Any) -> Part:
@@ -325,6 +344,19 @@ class CancelRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """The requester's wish for news over connections of the service's (GBZ-58)."""
+
+    address: str
+    "URL of the requester's daemon; empty when the wish is taken back."
+
+    task: str = ""
+    "The only task that is meant; empty means all tasks of the session."
+
+    expires: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
     """The state of a session on one side, besides its tasks; stored with each step."""
 
@@ -343,10 +375,28 @@ class SessionHead:
     """Events that a peer has not acknowledged, as first and last number of each run of
     them in turn: (3, 5, 9, 9) are 3, 4, 5 and 9."""
 
+    registered: tuple[Registration, ...] = ()
+    "The requester's wishes for news that stand."
 
-EventContent = Session | Task | TaskChange | TaskProgress | CancelRequest | Message
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """The content of an event that is damaged where it is stored."""
+
+
+EventContent = (
+    Unreadable
+    | Session
+    | Task
+    | TaskChange
+    | TaskProgress
+    | CancelRequest
+    | Message
+    | Registration
+)
 """The content of an event: a session as it was opened, changed or closed; a task as it
-was created; a change or progress of a task; a request to cancel it; a message."""
+was created; a change or progress of a task; a request to cancel it; a message; a wish
+for news; or nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import datetime
 from anp.interaction.elements import (
     CancelRequest,
     Message,
+    Registration,
     SenderRole,
     Session,
     SessionState,
@@ -46,6 +47,7 @@ from anp.interaction.states import (
     is_legal,
     is_started,
     is_terminal,
+    outlook,
     steps,
 )
 from anp.interaction.stored import fingerprint
@@ -104,13 +106,19 @@ class Receiver(SessionRecord):
             case TaskCancel(task=name):
                 self._cancel(step, name, sender, ref=ref, wall_now=wall_now)
             case TaskGet(task=name):
-                task = self._readable(name, sender)
+                task = self.readable(name, sender)
             case MessageSend(message=message):
                 self._message(
                     step, message, sender, ref=ref, now=now, wall_now=wall_now
                 )
-            case NotifyRegister(task=name) | NotifyUnregister(task=name):
-                self._check_registration(sender, name)
+            case NotifyRegister(task=name, address=address, expires=expires):
+                self._check_requester(sender)
+                wish = Registration(task=name, address=address, expires=expires)
+                self._wish(step, wish, sender, ref, wall_now)
+            case NotifyUnregister(task=name):
+                self._check_requester(sender)
+                wish = Registration(task=name, address="")
+                self._wish(step, wish, sender, ref, wall_now)
         ack = Acknowledgement(session=self.session.id, ref=ref, task=task)
         step.sends.append(Send(to=sender, ref=0, operation=ack))
         return step
@@ -132,12 +140,6 @@ class Receiver(SessionRecord):
                 self._update(step, session, sender, ref=ref, wall_now=wall_now)
             case SessionClose():
                 self._close(step, sender, ref=ref, wall_now=wall_now)
-
-    def _check_registration(self, sender: str, task: str) -> None:
-        """Check that a peer may register an address; the shell keeps it."""
-        self._check_requester(sender)
-        if task:
-            self._task(task)
 
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, in monotonic seconds, or None."""
@@ -403,11 +405,17 @@ class Receiver(SessionRecord):
         change = TaskChange(task=task.id, state=TaskState.CANCELED, at=wall_now)
         self._add(step, change, by=self.own, wall_now=wall_now)
 
-    def _readable(self, name: str, sender: str) -> Task:
+    def readable(self, name: str, sender: str) -> Task:
+        """Return a task that a peer may read; InteractionError for any other."""
         task = self._task(name)
         if sender not in (task.requester, task.executor):
             raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
         return task
+
+    def _outlook(self, task: Task) -> bool | None:
+        """Return whether a task may start; see `outlook`."""
+        states = [self._task(name).state for name in task.depends_on]
+        return outlook(states, task.needs, any_of=task.needs_any)
 
     def _follow(self, step: Step, *, wall_now: datetime) -> None:
         """Find the held tasks for which something has changed."""

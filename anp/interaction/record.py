@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import Final
 
+from anp.errors import LocalError
 from anp.interaction.chunks import ChunkAssembler, ChunkLimits
 from anp.interaction.elements import (
     CancelRequest,
@@ -17,6 +18,7 @@ from anp.interaction.elements import (
     Message,
     Party,
     PartyMode,
+    Registration,
     Session,
     SessionEvent,
     SessionHead,
@@ -24,10 +26,13 @@ from anp.interaction.elements import (
     Task,
     TaskChange,
     TaskProgress,
+    Unreadable,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import (
     MessageSend,
+    NotifyRegister,
+    NotifyUnregister,
     Operation,
     Send,
     SessionClose,
@@ -37,7 +42,8 @@ from anp.interaction.operations import (
     TaskCreate,
     TaskUpdate,
 )
-from anp.interaction.states import TaskState, is_terminal, outlook
+from anp.interaction.runs import numbers_in, runs_of
+from anp.interaction.states import TaskState, is_terminal
 from anp.interaction.stored import fingerprint
 
 __all__ = [
@@ -137,6 +143,9 @@ class SessionRecord:
         self.last = 0
         "Number of the newest event."
 
+        self.registered: dict[str, Registration] = {}
+        "The requester's wishes for news, by task; empty for the whole session."
+
         self._unfinished: dict[str, None] = {}
         "Ids of the tasks that have not ended."
 
@@ -189,10 +198,11 @@ class SessionRecord:
             last=self.last,
             opened=dict(self._opened),
             unacknowledged={
-                peer: tuple(_runs(numbers))
+                peer: tuple(runs_of(numbers))
                 for peer, numbers in self._unacknowledged.items()
                 if numbers
             },
+            registered=tuple(self.registered.values()),
         )
 
     def is_open(self, wall_now: datetime) -> bool:
@@ -230,6 +240,12 @@ class SessionRecord:
         """Return the operation that tells a peer of an event of ours."""
         return Send(to=peer, ref=event.number, operation=self._operation(event, peer))
 
+    def news_address(self, wall_now: datetime) -> str:
+        """Return where the requester wants news of the session, or nothing."""
+        wishes = self.registered.values()
+        valid = (w for w in wishes if w.expires is None or w.expires > wall_now)
+        return next((one.address for one in valid), "")
+
     # For the classes above.
 
     @property
@@ -254,9 +270,10 @@ class SessionRecord:
         }
         self._opened = dict(head.opened)
         self._unacknowledged = {
-            peer: dict.fromkeys(_numbers(runs))
+            peer: dict.fromkeys(numbers_in(runs))
             for peer, runs in head.unacknowledged.items()
         }
+        self.registered = {one.task: one for one in head.registered}
         for event in events:
             self._remember(event)
             message = event.content
@@ -318,8 +335,24 @@ class SessionRecord:
                 )
             case CancelRequest(task=name):
                 self._set(step, self.tasks[name], cancel_requested=True)
-            case TaskProgress() | Message():
+            case Registration() as wish if wish.address:
+                self.registered[wish.task] = wish
+            case Registration(task=name):
+                self.registered.pop(name, None)
+            case TaskProgress() | Message() | Unreadable():
                 pass
+
+    def _wish(
+        self, step: Step, wish: Registration, by: str, ref: int, wall_now: datetime
+    ) -> None:
+        """Keep a wish of the requester's for news, unless it stands already."""
+        if wish.task:
+            self._task(wish.task)
+        before = self.registered.get(
+            wish.task, Registration(address="", task=wish.task)
+        )
+        if wish != before:
+            self._add(step, wish, by=by, ref=ref, wall_now=wall_now)
 
     def _set(self, step: Step, task: Task, **fields: object) -> None:
         if is_terminal(task.state):
@@ -376,17 +409,12 @@ class SessionRecord:
             raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
         return self.tasks[name]
 
-    def _outlook(self, task: Task) -> bool | None:
-        """Return whether a task may start; see `outlook`."""
-        states = [self._task(name).state for name in task.depends_on]
-        return outlook(states, task.needs, any_of=task.needs_any)
-
     def _targets(self, content: EventContent) -> list[str]:
         """Return the peers that have to know of an event of ours."""
         match content:
-            case Session():
+            case Session() | Registration():
                 return self.peers() if self.is_requester else []
-            case Task(state=TaskState.HELD):
+            case Task(state=TaskState.HELD) | Unreadable():
                 return []
             case Task(executor=executor):
                 return [executor] if executor != self.own else []
@@ -433,10 +461,18 @@ class SessionRecord:
                 return TaskCancel(session=self.session.id, task=name)
             case Message() as message:
                 return MessageSend(message=message)
+            case Registration(task=name, address=address, expires=expires):
+                if not address:
+                    return NotifyUnregister(session=self.session.id, task=name)
+                return NotifyRegister(
+                    session=self.session.id, task=name, address=address, expires=expires
+                )
             case TaskChange(at=at) as change:
                 return TaskUpdate(session=self.session.id, content=change, at=at)
             case TaskProgress() as progress:
                 return TaskUpdate(session=self.session.id, content=progress)
+            case Unreadable():
+                raise LocalError("nothing can be told of a damaged event")
 
 
 def check_session(session: Session, max_participants: int) -> None:
@@ -462,21 +498,3 @@ def party_ids(session: Session) -> set[tuple[str, str]]:
 
 def _place(message: Message) -> tuple[str, int]:
     return message.id, -1 if message.chunk is None else message.chunk.index
-
-
-def _runs(numbers: Mapping[int, None]) -> Iterable[int]:
-    first = before = None
-    for number in sorted(numbers):
-        if before is not None and number == before + 1:
-            before = number
-            continue
-        if first is not None and before is not None:
-            yield from (first, before)
-        first = before = number
-    if first is not None and before is not None:
-        yield from (first, before)
-
-
-def _numbers(runs: tuple[int, ...]) -> Iterable[int]:
-    for first, last in zip(runs[::2], runs[1::2], strict=True):
-        yield from range(first, last + 1)

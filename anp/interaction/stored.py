@@ -25,6 +25,7 @@ from anp.interaction.elements import (
     PartKind,
     Party,
     PartyMode,
+    Registration,
     SenderRole,
     Session,
     SessionEvent,
@@ -58,6 +59,7 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "progress": TaskProgress,
     "cancel": CancelRequest,
     "message": Message,
+    "registration": Registration,
 }
 "Kinds of content that an event may have."
 
@@ -225,11 +227,13 @@ _CONVERSIONS: Final[dict[type[Any], dict[str, Any]]] = {
         "inputs": _either,
     },
     TaskChange: {"at": datetime.fromisoformat},
+    Registration: {"expires": datetime.fromisoformat},
     SessionHead: {
         "session": lambda value: _read(Session, value),
         "unacknowledged": lambda value: {
             peer: tuple(numbers) for peer, numbers in value.items()
         },
+        "registered": lambda value: tuple(_read(Registration, one) for one in value),
     },
     Session: {
         "requester": lambda value: _read(Party, value),

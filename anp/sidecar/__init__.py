@@ -25,6 +25,6 @@
 * `a2a`: the A2A interface; still empty.
 * `groups`: groups and schedules; still empty.
 * `tasks`: tasks that last, at peers and for peers.
-* `discovery`: Peers found by what they publish: chosen, tried in turn, and told of by
-  registries.
+* `discovery`: peers found by what they publish, and registries.
+* `files`: Files of tasks, from disk to disk and never whole in memory.
 """

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from anp.channel.listener import Page
 from anp.identity.well_known import PATH, WellKnown, make_well_known
@@ -17,15 +16,14 @@ from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.calls.keys import PURPOSE, CallKeys
 from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
-from anp.sidecar.discovery.announcement import announce
-from anp.sidecar.discovery.announcer import Announcer
+from anp.sidecar.discovery.parts import make_discovery
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
-from anp.sidecar.offer.exposure import EVERYBODY
 from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.peers.web_identity import make_resolver
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
@@ -34,7 +32,6 @@ from anp.sidecar.telemetry.usage import UseCounter
 from anp.sidecar.wiring import (
     make_calls,
     make_code,
-    make_dispatcher,
     make_minds,
     make_offer,
     make_peers,
@@ -96,7 +93,9 @@ class Daemon:
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
-        calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
+        calls = make_calls(
+            home, config, peers, code, minds, offer, self.observer, self.uses
+        )
         self.directory = Directory(
             store=self.store,
             book=self.book,
@@ -116,14 +115,22 @@ class Daemon:
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
         self.tasks, self.measures = calls.tasks, peers.measures
-        self.dispatcher = make_dispatcher(config, peers, calls, self.directory)
-        self.announcer = Announcer(
-            config.registry.announce,
-            make=self._announcement,
-            call=self.caller.call,
-            lifetime=config.registry.lifetime,
+        self.tasks.own_url = lambda: self.url
+        discovery = make_discovery(
+            config,
+            caller=self.caller,
+            directory=self.directory,
+            exposure=self.exposure,
+            finder=self.finder,
+            identities=self.identities,
+            lists=self.peer_lists,
+            measures=self.measures,
+            requesters=self.binder.requesters,
+            resolver=make_resolver(self.web),
+            tasks=self.tasks,
+            own_url=lambda: self.url,
         )
-        self.exposure.watch(self.announcer.changed)
+        self.dispatcher, self.announcer = discovery.dispatcher, discovery.announcer
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
@@ -185,6 +192,9 @@ class Daemon:
             await self.reload()
             # Halves of the owner's protocols are ready before the first hello.
             await self.consensus.settle()
+            # Before a peer can ask for a file.
+            await asyncio.to_thread(self.tasks.folders.clear)
+            await asyncio.to_thread(self.tasks.files.spool.load)
             self.port = await self.links.listen(
                 self.config.listen.host, self.config.listen.port, self._pages
             )
@@ -211,19 +221,6 @@ class Daemon:
         self.measures.called(entry)
         told = {"call": entry.id, **entry.to_json()}
         self.events.publish(f"call.{entry.direction}", told)
-
-    def _announcement(self) -> dict[str, Any]:
-        """Return what registries are told of us, as of now."""
-        config = self.config.registry
-        return announce(
-            self.identities.primary,
-            url=self.url,
-            name=config.name,
-            version=daemon_version(),
-            capabilities=self.exposure.offered(EVERYBODY),
-            now=time.time(),
-            lifetime=config.lifetime,
-        )
 
     def _at_work(self, peer: str) -> int:
         """Return how many calls and tasks of ours a peer has not ended."""

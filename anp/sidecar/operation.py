@@ -81,7 +81,7 @@ async def _let_in(daemon: Daemon, config: Config) -> None:
     daemon.book.replace([PeerAddress(p.name, p.did, p.url) for p in config.peer])
     daemon.policy.rules = PeerRules.of(config)
     daemon.exposure.set_peers(config.peer)
-    daemon.call_times.put(config.call, config.peer)
+    daemon.call_times.put(config.call, config.peer, config.interaction)
     limits = config.limits
     daemon.attaching.limit(limits.max_calls)
     await daemon.links.limit(limits.max_connections, limits.max_channels)

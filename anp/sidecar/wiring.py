@@ -22,6 +22,7 @@ from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.queue import OwnerDesk
+from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.bound.base import BoundParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
@@ -34,18 +35,16 @@ from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.candidates import CandidateFinder
 from anp.sidecar.calls.enforcer import Enforcer
-from anp.sidecar.calls.question import ask_list
 from anp.sidecar.config.offers import links_config, negotiation_limits, our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.consensus.builtin import written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
-from anp.sidecar.discovery.announced import Announced
-from anp.sidecar.discovery.candidates import Candidates
-from anp.sidecar.discovery.dispatcher import Dispatcher
 from anp.sidecar.discovery.registry import SPEC as REGISTRY
 from anp.sidecar.discovery.registry import Registry
+from anp.sidecar.files.spool import PURPOSE as FILES_AT_REST
+from anp.sidecar.files.spool import Spool
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.accounts import Spending
@@ -59,7 +58,6 @@ from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.peers.contacts import Contacts
-from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
@@ -84,7 +82,6 @@ from negotiation.consensus.written import WrittenLimits
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.llm.asking.endpoint import ModelEndpoint
 from negotiation.mind import Offer
-from negotiation.need import Capability
 from sandbox.pool.pool import Sandbox, SandboxConfig
 from sandbox.pool.validation import SchemaValidator
 
@@ -96,7 +93,6 @@ __all__ = [
     "PeerParts",
     "make_calls",
     "make_code",
-    "make_dispatcher",
     "make_minds",
     "make_offer",
     "make_peers",
@@ -291,8 +287,13 @@ def make_offer(
         mind=lambda: minds.minds.think(own_did, ours=True).mind,
     )
     minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
-    call_times = CallTimes(config.call, config.peer)
-    attaching = Attaching(home, exposure, max_calls=config.limits.max_calls)
+    call_times = CallTimes(config.call, config.peer, config.interaction)
+    attaching = Attaching(
+        home,
+        exposure,
+        max_calls=config.limits.max_calls,
+        inbox=Inbox(max_wait=config.interaction.max_wait),
+    )
     if config.registry.serve:
         registry = Registry(config.registry, resolver=make_resolver(peers.web))
         attaching.build_in(REGISTRY, registry)
@@ -332,6 +333,7 @@ class CallParts:
 
 
 def make_calls(
+    home: Home,
     config: Config,
     peers: PeerParts,
     code: CodeParts,
@@ -465,47 +467,21 @@ def make_calls(
         policy=peers.policy,
         limits=written.limits,
         config=config.interaction,
+        spool=Spool(
+            home.files,
+            peers.key.derive(FILES_AT_REST),
+            max_file=config.interaction.max_file,
+            max_files=config.interaction.max_files,
+        ),
+        call_files=home.call_files,
+        is_linked=links.has_link,
+        order=[one for one in config.interaction.order if offer.consensus.written(one)],
         think=think,
         measures=peers.measures,
     )
     acceptor.tasks = tasks.serve
+    offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks
-    )
-
-
-def make_dispatcher(
-    config: Config,
-    peers: PeerParts,
-    calls: CallParts,
-    directory: Directory,
-) -> Dispatcher:
-    """Set up the choice among the allowed peers that publish a capability."""
-
-    async def ask(address: str) -> Sequence[Capability] | None:
-        target = await calls.finder.find(address, trust_first_use=False)
-        asked = calls.binder.requesters, calls.peer_lists
-        listing = await ask_list(*asked, target)
-        return None if listing is None else listing.capabilities
-
-    announced = Announced(
-        config.registry.ask,
-        call=calls.caller.call,
-        resolver=make_resolver(peers.web),
-        on_version=peers.measures.told_version,
-    )
-    calls.finder.announced = announced.url_of
-    return Dispatcher(
-        candidates=Candidates(
-            announced=announced,
-            directory=directory,
-            measures=peers.measures,
-            ask=ask,
-            at_work=directory.at_work,
-            lifetime=config.consensus.list_lifetime,
-        ),
-        measures=peers.measures,
-        tasks=calls.tasks,
-        call=calls.caller.call,
     )

@@ -12,4 +12,6 @@
 * `bounds`: bounds on rows that peers cause: those of one peer never push out another's.
 * `log_deletion`: the deletion of logs, in batches, so that other transactions wait only
   shortly.
+* `leases`: The part of the store for leases: which daemon of a fleet works on which
+  item.
 """

@@ -128,6 +128,9 @@ class LogEvent:
 
     content: bytes
 
+    damaged: bool = False
+    "True when the content could not be read, and is empty; those who seal it say so."
+
 
 class LogStore(LogDeletion):
     """Stores logs; the newest come first in all lists of logs and of items."""

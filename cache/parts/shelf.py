@@ -15,6 +15,7 @@ from cache.records.calls import CallRecord
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
+    LogLeaseRecord,
     LogMarkRecord,
     LogNameRecord,
     LogRecord,
@@ -136,6 +137,8 @@ def key_of(record: Record) -> str:
             return f"log_event/{record.log}/{record.number:012d}"
         case LogItemRecord():
             return f"log_item/{record.log}/{record.id}"
+        case LogLeaseRecord():
+            return f"log_lease/{record.item}"
         case LogMarkRecord():
             return f"log_mark/{record.area}/{record.id}"
         case LogNameRecord():

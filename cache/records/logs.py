@@ -13,6 +13,7 @@ __all__ = [
     "MAX_LOG_CONTENT",
     "LogEventRecord",
     "LogItemRecord",
+    "LogLeaseRecord",
     "LogMarkRecord",
     "LogNameRecord",
     "LogRecord",
@@ -114,6 +115,20 @@ class LogMarkRecord(Record, kind="log_mark"):
     "The item, or the log in the list of busy ones."
 
     log: Id
+
+
+@dataclass(frozen=True)
+class LogLeaseRecord(Record, kind="log_lease"):
+    """The daemon that works on an item, until a time."""
+
+    item: Id
+    log: Id
+
+    owner: Id
+    "Id of one run of a daemon."
+
+    until: Seconds
+    "When the lease ends, in seconds since 1970."
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ import http.client
 import json
 import mimetypes
 import os
+import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ __all__ = ["Anpd", "AnpdError", "ApprovalPending", "Call", "Result", "TaskState"
 
 MAX_ANSWER = 64 * 1024 * 1024
 "Largest answer that is read, in bytes."
+
+COPY_SIZE = 256 * 1024
+"Bytes of a file that are in memory at a time."
 
 MAX_FILE = 1024 * 1024 * 1024
 "Largest content of a task that is read, in bytes."
@@ -323,11 +327,12 @@ class Anpd:
         input: Mapping[str, Json] | None = None,
         *,
         text: str | None = None,
-        files: Mapping[str, bytes] | None = None,
+        files: Mapping[str, bytes | Path] | None = None,
         session: str | None = None,
         depends_on: Sequence[str | Mapping[str, Json]] = (),
         depends_any: bool = False,
         find: str | None = None,
+        notify: bool = False,
         trust_first_use: bool = False,
     ) -> TaskState:
         """Start work that lasts at a peer, and return at once.
@@ -337,20 +342,22 @@ class Anpd:
             capability: Its name; empty when the text says what to do.
             input: The arguments.
             text: Plain words.
-            files: Bytes that are sent along, by name.
+            files: Bytes, or paths of files of any size, that are sent along, by name.
             session: Id of the session that it joins.
             depends_on: Ids of tasks of that session to be completed before, or objects
                 with `task` and the final `states` that will do.
             depends_any: One of them is enough.
             find: A capability's name in place of peer and capability: the task goes to
                 the best of the allowed peers that publish it.
+            notify: Keep no connection; the peer dials our daemon when it has news.
             trust_first_use: Allow a first use over an unencrypted connection; needs
                 the owner's token.
         """
         body: dict[str, Json] = {
             "capability": capability,
-            "parts": _parts(files),
+            "parts": self._parts(files),
             "depends_on": list(depends_on),
+            "notify": notify,
             "trust_first_use": trust_first_use,
         }
         more = {"peer": peer, "session": session, "text": text, "find": find}
@@ -416,7 +423,7 @@ class Anpd:
         text: str | None = None,
         value: Json = None,
         *,
-        files: Mapping[str, bytes] | None = None,
+        files: Mapping[str, bytes | Path] | None = None,
         action: str = "accept",
     ) -> TaskState:
         """Send a message about a task, such as the answer to its question.
@@ -427,7 +434,7 @@ class Anpd:
             files: Bytes that are sent along, by name.
             action: `decline` gives no answer.
         """
-        body: dict[str, Json] = {"parts": _parts(files), "action": action}
+        body: dict[str, Json] = {"parts": self._parts(files), "action": action}
         if text is not None:
             body["text"] = text
         if value is not None:
@@ -437,6 +444,176 @@ class Anpd:
     def cancel_task(self, task_id: str) -> TaskState:
         """Ask for the end of a task; how it ends is the peer's report."""
         return _task(self._ask("POST", f"{_task_path(task_id)}/cancel", {})[1])
+
+    def upload(self, path: Path, name: str = "") -> str:
+        """Give the daemon a file of any size; return its id, for `file` of a part.
+
+        Args:
+            name: Name for the peer; empty for that of the file.
+        """
+        media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        query = urlencode({"name": name or path.name, "media_type": media_type})
+        connection = self._connect()
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                sent = {
+                    "Content-Type": "application/octet-stream",
+                    "Content-Length": str(size),
+                }
+                if self._token is not None:
+                    sent["Authorization"] = f"Bearer {self._token.strip()}"
+                connection.request("POST", f"/v1/files?{query}", file, sent)
+                answer = connection.getresponse()
+                found = _read(answer)
+        except http.client.HTTPException as exc:
+            raise _unreachable(str(exc)) from exc
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise AnpdError(found)
+        return str(found["id"])
+
+    def save_artifact(self, task_id: str, number: str, path: Path) -> None:
+        """Write the bytes of a part, by its `artifact`, into a new file.
+
+        Of a file that is on its way yet the error has `retry_after`. When less than all
+        of it comes, nothing is left.
+        """
+        target = f"{_task_path(task_id)}/artifacts/{quote(number, safe='')}"
+        connection = self._connect()
+        written = path.with_name(f".{path.name}.part")
+        try:
+            answer = self._send(connection, "GET", target, None, {})
+            if answer.status != 200:
+                raise AnpdError(_read(answer))
+            with written.open("wb") as file:
+                # An answer that ends early is an error of the library's.
+                shutil.copyfileobj(answer, file, COPY_SIZE)
+                if file.tell() != int(answer.getheader("Content-Length", "-1")):
+                    raise _unreachable("the daemon ended while it gave a file")
+            os.link(written, path)
+        except http.client.HTTPException as exc:
+            raise _unreachable(str(exc)) from exc
+        finally:
+            connection.close()
+            written.unlink(missing_ok=True)
+
+    def _parts(self, files: Mapping[str, bytes | Path] | None) -> list[dict[str, Json]]:
+        parts: list[dict[str, Json]] = []
+        for name, content in (files or {}).items():
+            if isinstance(content, Path):
+                parts.append({"file": self.upload(content, name)})
+                continue
+            media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+            data = base64.b64encode(content).decode("ascii")
+            parts.append({"bytes": data, "media_type": media_type, "name": name})
+        return parts
+
+    def next_task(
+        self, wait: float = 0, *, attachment: str | None = None
+    ) -> dict[str, Json] | None:
+        """Take a task for our agent, or None; it has to be acknowledged within 60 s.
+
+        Its `input` is what the other agent sent, `fenced` the same for a model to read.
+
+        Args:
+            wait: Seconds to wait for one, at most 300.
+            attachment: Only tasks for this attachment of kind `inbox`.
+        """
+        body: dict[str, Json] = {"wait": wait}
+        if attachment is not None:
+            body["attachment"] = attachment
+        found = self._ask("POST", "/v1/inbox/next", body)[1]["task"]
+        return None if found is None else dict(found)
+
+    def inbox_events(
+        self, *, attachment: str | None = None
+    ) -> Iterator[dict[str, Json]]:
+        """Give the tasks for our agent as they come, and what becomes of them.
+
+        `inbox.task` is one that was taken, `inbox.answer` the answer to a question,
+        `inbox.ended` one for which nobody waits any more; `data` has the `task`.
+        """
+        query = (
+            "" if attachment is None else f"?{urlencode({'attachment': attachment})}"
+        )
+        return self._stream(f"/v1/inbox{query}")
+
+    def inbox_tasks(self) -> list[dict[str, Json]]:
+        """Return the tasks for our agent that have not ended, the oldest first."""
+        return list(self._get("/v1/inbox/tasks")["tasks"])
+
+    def inbox_task(self, task_id: str, wait: int = 0) -> dict[str, Json]:
+        """Return a task for our agent, after a change or `wait` seconds."""
+        return self._get(f"/v1/inbox/{quote(task_id, safe='')}", wait=str(wait))
+
+    def acknowledge(self, task_id: str) -> dict[str, Json]:
+        """Keep a task that was taken; so does everything else that is told of it."""
+        return self._inbox(task_id, "ack")
+
+    def release(self, task_id: str) -> dict[str, Json]:
+        """Give a task back; the next one to ask gets it, marked as redelivered."""
+        return self._inbox(task_id, "release")
+
+    def tell_progress(
+        self,
+        task_id: str,
+        progress: float | None = None,
+        total: float | None = None,
+        text: str = "",
+    ) -> dict[str, Json]:
+        """Tell the requester how far the work is."""
+        return self._inbox(
+            task_id, "progress", progress=progress, total=total, text=text
+        )
+
+    def tell(self, task_id: str, text: str) -> dict[str, Json]:
+        """Send the requester a message that is no part of the result."""
+        return self._inbox(task_id, "messages", text=text)
+
+    def give_part(
+        self,
+        task_id: str,
+        text: str | None = None,
+        value: Json = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+    ) -> dict[str, Json]:
+        """Send a part of the result: a text, a JSON value, or files by name."""
+        return self._inbox(
+            task_id, "parts", text=text, value=value, parts=self._parts(files)
+        )
+
+    def ask(
+        self,
+        task_id: str,
+        text: str,
+        schema: Mapping[str, Json] | None = None,
+        *,
+        wait: float = 300,
+    ) -> dict[str, Json] | None:
+        """Ask the requester; return its answer, or None if it gave none in time.
+
+        The answer has `action` (`accept`, `decline` or `cancel`), `text` and `value`.
+        """
+        found = self._inbox(task_id, "ask", text=text, schema=schema, wait=wait)
+        answer = found["answer"]
+        return None if answer is None else dict(answer)
+
+    def complete(
+        self, task_id: str, output: Mapping[str, Json] | None = None
+    ) -> dict[str, Json]:
+        """Give the result; None when the parts before are all of it."""
+        return self._inbox(task_id, "result", output=output)
+
+    def fail(self, task_id: str, message: str, code: int = 500) -> dict[str, Json]:
+        """End a task without a result, with a reason that the requester reads."""
+        return self._inbox(task_id, "failure", message=message, code=code)
+
+    def _inbox(self, task_id: str, what: str, **fields: Json) -> dict[str, Json]:
+        body = {name: value for name, value in fields.items() if value is not None}
+        return self._ask("POST", f"/v1/inbox/{quote(task_id, safe='')}/{what}", body)[1]
 
     def artifact(self, task_id: str, number: str) -> bytes:
         """Return the bytes of a part, by its `artifact`."""
@@ -602,17 +779,6 @@ def _task(found: Mapping[str, Json]) -> TaskState:
     defaults: dict[str, Json] = {"question": None, "messages": []}
     names = TaskState.__dataclass_fields__
     return TaskState(**{name: ({**defaults, **found})[name] for name in names})
-
-
-def _parts(files: Mapping[str, bytes] | None) -> list[dict[str, Json]]:
-    return [
-        {
-            "bytes": base64.b64encode(data).decode("ascii"),
-            "media_type": mimetypes.guess_type(name)[0] or "application/octet-stream",
-            "name": name,
-        }
-        for name, data in (files or {}).items()
-    ]
 
 
 def _result(found: Mapping[str, Json]) -> Result:

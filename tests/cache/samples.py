@@ -8,6 +8,7 @@ from cache.records.calls import CallRecord
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
+    LogLeaseRecord,
     LogMarkRecord,
     LogNameRecord,
     LogRecord,
@@ -192,6 +193,7 @@ LOG_RECORDS = (
     LOG,
     LogEventRecord("0a", 1, 1000.0, "c2VhbGVk"),
     LogItemRecord("0a", "0b", 1000.0, True, "c2VhbGVk", ("c" * 64,)),
+    LogLeaseRecord("0b", "0a", "0c", 1000.0),
     LogMarkRecord("open", "0b", "0a"),
     LogNameRecord("b" * 64, "0a"),
 )

@@ -31,6 +31,7 @@ AGENT = '''
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Protocol
 
 
@@ -68,7 +69,7 @@ def fail(words: str) -> str:
     raise ValueError(words)
 
 
-def wait(file: str, context: Context) -> str:
+def wait(file: str, context: Context, picture: bytes = b"") -> str:
     """Wait until the caller gives up; the file says so."""
     open(file, "a").write("began\\n")
     try:

@@ -87,6 +87,10 @@ async def test_an_agent_asks_back_and_goes_on(talks: Talks) -> None:
     assert seen.states[2] == "x-auth-required"
     assert seen.urls == ["https://login.example/a?b=1"]
     assert seen.results == ["signed in/accept"]
+    task = await talks.start("shout", text="badge")
+    seen = await talks.follow(task, answers=("here",))
+    assert seen.states[2] == "x-auth-required"
+    assert (seen.said, seen.urls) == (["show your badge"], [])
 
 
 async def test_files_of_an_agent_come_byte_for_byte(talks: Talks) -> None:

@@ -13,6 +13,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.directory import KnownPeer
+from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.known import KnownTask
 from cache.records.peers import PeerState
 from negotiation.need import Need
@@ -93,7 +94,9 @@ async def test_a_task_is_found_a_peer_and_another_when_that_is_busy(
         caller, one, two = all_of.values()
         await introduce(caller, one=one, two=two)
         tasks = [await start(caller) for _ in range(4)]
-        done, ended = await caller.tasks.wait([task.id for task in tasks], timeout=20)
+        done, ended = await Chronicle(caller.tasks.sessions).wait(
+            [task.id for task in tasks], timeout=20
+        )
         assert done
         assert {task.task.state for task in ended} == {"completed"}
         assert {task.task.executor for task in ended} == {one.did, two.did}
@@ -140,12 +143,12 @@ async def test_tasks_run_on_the_condition_of_others_and_are_waited_for(
         regular = await after("completed")
         either = await after("completed", rescue.id, any_of=True)
         ids = [bad.id, rescue.id, regular.id, either.id]
-        done, ended = await tasks.wait(ids, timeout=30)
+        done, ended = await Chronicle(tasks.sessions).wait(ids, timeout=30)
         assert done
         states = [one.task.state for one in ended]
         assert states == ["failed", "completed", "canceled", "completed"]
         assert ended[2].task.code == "dependency_failed"
-        done, _ = await tasks.wait([ids[0]], timeout=0.01)
+        done, _ = await Chronicle(tasks.sessions).wait([ids[0]], timeout=0.01)
         assert done
 
 
@@ -155,12 +158,16 @@ async def test_waiting_ends_with_its_time_or_with_the_first(tmp_path: Path) -> N
         await introduce(caller, one=one)
         await one.links.close()
         task = await caller.tasks.start_task("one", capability="weather.now")
-        done, (found,) = await caller.tasks.wait([task.id], timeout=0.2)
+        done, (found,) = await Chronicle(caller.tasks.sessions).wait(
+            [task.id], timeout=0.2
+        )
         assert not done
         assert found.task.state == "x-requested"
         other = await caller.tasks.start_task("", capability="x", log=task.log)
         both = [task.id, other.id]
-        waiting = asyncio.create_task(caller.tasks.wait(both, any_of=True, timeout=20))
+        waiting = asyncio.create_task(
+            Chronicle(caller.tasks.sessions).wait(both, any_of=True, timeout=20)
+        )
         await asyncio.sleep(0.05)
         assert not waiting.done()
         await caller.tasks.recheck()

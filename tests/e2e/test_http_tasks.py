@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import hashlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartParser
 
-from anp.interaction.elements import Message, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 from anp.sidecar.attachments import AttachmentSpec
 from anp.sidecar.attachments.spec import DeclaredCapability
 from tests.anp.sidecar.attachments.web import Asked, Web, answer, serving
@@ -24,11 +28,33 @@ def service(asked: Asked) -> Any:
     """Answer as services do that stream, take their time, or have pictures."""
     if asked.target == "/picture":
         return answer(PICTURE, content_type="image/png")
+    if asked.target == "/forms":
+        return _form_of(asked)
+    if asked.target == "/copies":
+        kind = asked.headers["content-type"]
+        return answer(asked.body[::-1], content_type=kind)
     if asked.target == "/later":
         return answer({}, 202, location="/jobs/7", retry_after="1")
     if asked.target == "/jobs/7":
         return answer({"done": True})
     return _pieces(asked.target)
+
+
+async def _form_of(asked: Asked) -> bytes:
+    """Answer with the hash of each field, as a common reader of forms sees it."""
+
+    async def stream() -> AsyncGenerator[bytes, None]:
+        yield asked.body
+
+    parser = MultiPartParser(Headers(asked.headers), stream())
+    found = {}
+    for name, value in (await parser.parse()).multi_items():
+        if isinstance(value, UploadFile):
+            digest = hashlib.sha256(await value.read()).hexdigest()
+            found[name] = [value.filename, value.content_type, digest]
+        else:
+            found[name] = [value]
+    return answer(found)
 
 
 async def _pieces(target: str) -> AsyncIterator[bytes]:
@@ -104,6 +130,67 @@ async def test_a_picture_comes_byte_for_byte(tmp_path: Path) -> None:
         assert {part.media_type for part in parts} == {"image/png"}
         pieces = [p.content for p in parts if isinstance(p.content, bytes)]
         assert b"".join(pieces) == PICTURE
+
+
+def uploads(web: Web, folder: Path) -> AttachmentSpec:
+    """Return a service whose OpenAPI document takes files in two ways."""
+    binary = {"type": "string", "contentMediaType": "application/octet-stream"}
+    fields = {"title": {"type": "string"}, "scan": binary}
+    schema = {"type": "object", "properties": fields, "required": ["title", "scan"]}
+
+    def post(name: str, media_type: str, schema: Any) -> Any:
+        content = {media_type: {"schema": schema}}
+        return {
+            "operationId": name,
+            "requestBody": {"required": True, "content": content},
+            "responses": {"200": {"description": "fine"}},
+        }
+
+    document = {
+        "openapi": "3.1.0",
+        "paths": {
+            "/forms": {"post": post("send", "multipart/form-data", schema)},
+            "/copies": {"post": post("turn", "image/*", {})},
+        },
+    }
+    file = folder / "uploads.json"
+    file.write_text(json.dumps(document))
+    return AttachmentSpec(
+        kind="http", name="web", url=web.url, openapi=str(file), expose=("*",)
+    )
+
+
+async def test_files_go_to_a_service_as_a_form_and_as_a_body(tmp_path: Path) -> None:
+    async with (
+        serving(service) as web,
+        talks_in(tmp_path, more=[uploads(web, tmp_path)]) as talks,
+    ):
+        scan = Part.data(PICTURE, media_type="image/png", name="scan.png")
+        start = talks.caller.tasks.start_task
+        task = await start(
+            talks.address,
+            capability="web.send",
+            parts=[Part.value({"title": "a\r\nb"}), scan],
+        )
+        seen = await talks.follow(task)
+        digest = hashlib.sha256(PICTURE).hexdigest()
+        assert seen.results == [
+            {"title": ["a\r\nb"], "scan": ["scan.png", "image/png", digest]}
+        ]
+        task = await start(talks.address, capability="web.turn", parts=[scan])
+        seen = await talks.follow(task)
+        assert {part.media_type for part in seen.parts} == {"image/png"}
+        assert b"".join(seen.results) == PICTURE[::-1]
+        # One that takes no files says so, and is not started without them.
+        task = await start(
+            talks.address,
+            capability="agent.double",
+            parts=[Part.value({"number": 1}), scan],
+        )
+        seen = await talks.follow(task)
+        assert seen.end is not None
+        assert (seen.end.state, seen.end.code) == ("rejected", "400")
+        assert "scan.png" in seen.end.reason
 
 
 async def test_a_cancelled_task_hangs_up_on_the_service(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ async def market(folder: Path) -> AsyncIterator[tuple[Daemon, Daemon, Daemon]]:
     async with neighbours_in(folder / "hub", caller="hub", settings=serve) as hubs:
         hub = hubs["hub"]
         loopback = {"fetch.allow": ["127.0.0.0/8"], "fetch.allow_http_loopback": True}
-        settings = {
+        settings: dict[str, dict[str, Any]] = {
             "caller": {"registry.ask": [address(hub)], **loopback},
             "one": {"registry.announce": [address(hub)], "registry.name": "the one"},
         }

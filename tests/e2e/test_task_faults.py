@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
+from anp.interaction.elements import Unreadable
 from anp.sidecar.agreement.rulings import Decision
+from anp.sidecar.api.operations.task_views import event_of
+from anp.sidecar.tasks.chronicle import Chronicle
+from cache.records.logs import LogEventRecord
 from tests.e2e.talks import Talks, talks_in
 from tests.waiting import until
 
@@ -154,3 +158,34 @@ async def test_the_owners_word_ends_the_tasks_of_a_peer(tmp_path: Path) -> None:
         known = await talks.provider.tasks.sessions.tasks()
         assert [one.task.state for one in known] == ["failed"]
         assert (known[0].task.code, known[0].task.may_have_run) == ("403", True)
+
+
+async def test_a_damaged_event_is_shown_in_its_place_and_hides_no_other(
+    tmp_path: Path,
+) -> None:
+    async with talks_in(tmp_path, source=AGENT) as talks:
+        task = await talks.start("slow", lines=3, pause=0.01)
+        seen = await talks.follow(task)
+        sessions = talks.caller.tasks.sessions
+        number = seen.numbers[-2]
+        damage = LogEventRecord(task.log, number, 1.0, "c2VhbGVk")
+        store = talks.caller.store
+        await asyncio.to_thread(
+            lambda: store._database.write(lambda rows: store._shelf.put(rows, damage))
+        )
+        found = await sessions.events(task.log)
+        assert [one.number for one in found] == seen.numbers
+        lost = [one for one in found if isinstance(one.content, Unreadable)]
+        assert [one.number for one in lost] == [number]
+        # A restart of the session's machine reads them, too.
+        sessions._entries.clear()
+        conversation = await sessions.conversation(task.log)
+        assert conversation.tasks[task.task.id].state == "completed"
+        head, _ = await sessions.overview(task.log)
+        shown = Chronicle(sessions).watch(task.log, None, after=0)
+        kinds = []
+        async for told in shown:
+            kinds.append(event_of(told).type)
+            if told.event.number == head.last:
+                break
+        assert kinds.count("session.damaged") == 1

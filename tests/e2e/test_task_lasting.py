@@ -44,9 +44,7 @@ def memory() -> int:
 
 
 async def test_many_updates_take_little_memory(tmp_path: Path) -> None:
-    async with talks_in(
-        tmp_path, source=SIZES, seconds=600, call__max_timeout_unlisted=3600
-    ) as talks:
+    async with talks_in(tmp_path, source=SIZES, seconds=600) as talks:
         await talks.follow(await talks.start("much", lines=50, size=4_000))
         before, began = memory(), time.monotonic()
         task = await talks.start("much", lines=UPDATES, size=4_000)
@@ -146,18 +144,22 @@ async def test_tasks_at_a_peer_end_when_the_owner_blocks_it(tmp_path: Path) -> N
 
 
 async def test_the_owners_limit_ends_a_task(tmp_path: Path) -> None:
-    async with talks_in(tmp_path, source=AGENT, call__max_timeout_unlisted=1) as talks:
+    async with talks_in(
+        tmp_path, source=AGENT, interaction__max_time_unlisted=1
+    ) as talks:
         task = await talks.start("slow", lines=1000, pause=0.05)
         seen = await talks.follow(task)
         assert seen.states[-1] == "failed"
         assert seen.end is not None
-        assert "call.max_timeout_unlisted" in seen.end.reason
+        assert "interaction.max_time_unlisted" in seen.end.reason
 
 
 async def test_a_question_that_nobody_answers_ends_by_the_owners_limit(
     tmp_path: Path,
 ) -> None:
-    async with talks_in(tmp_path, source=AGENT, call__max_timeout_unlisted=1) as talks:
+    async with talks_in(
+        tmp_path, source=AGENT, interaction__max_time_unlisted=1
+    ) as talks:
         task = await talks.start("ask", file=str(tmp_path / "asked"))
         assert (await talks.follow(task)).states[-1] == "failed"
 

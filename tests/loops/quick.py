@@ -33,6 +33,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/identity": (),
     "anp/identity/web": ("test_fetcher", "test_sdk_documents"),
     "anp/interaction": (),
+    "anp/protocols/a2a": (),
     "anp/protocols/envelope": (),
     "anp/protocols/gbz": (),
     "anp/sidecar/agreement": (),
@@ -51,6 +52,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/consensus": (),
     "anp/sidecar/consensus/written": ("test_gbz_shells", "test_shells"),
     "anp/sidecar/discovery": (),
+    "anp/sidecar/files": (),
     "anp/sidecar/library": (),
     "anp/sidecar/mcp": (),
     "anp/sidecar/minds": ("test_accounts",),
@@ -85,6 +87,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
 
 OTHERS: Final = frozenset(
     {
+        "a2a",
         "anp/cli",
         "anp/cli/commands",
         "anp/cli/demo",

@@ -11,5 +11,7 @@
 * `problems`: errors as problem documents, with their HTTP status.
 * `event_stream`: events as server-sent events.
 * `dashboard`: the pages for the owner's browser.
+* `updates`: The listener for updates of agents that take calls at a URL (kind
+  `callback`).
 * `servers`: Web servers of the daemon, each on a listener of its own.
 """

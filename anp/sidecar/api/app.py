@@ -26,6 +26,8 @@ from anp.sidecar.api.operations.calls import CallOperations
 from anp.sidecar.api.operations.capabilities import CapabilityOperations
 from anp.sidecar.api.operations.daemon import DaemonOperations
 from anp.sidecar.api.operations.distribution import DistributionOperations
+from anp.sidecar.api.operations.files import FileOperations
+from anp.sidecar.api.operations.inbox import InboxOperations
 from anp.sidecar.api.operations.negotiations import NegotiationOperations
 from anp.sidecar.api.operations.peers import PeerOperations
 from anp.sidecar.api.operations.protocols import ProtocolOperations
@@ -34,6 +36,7 @@ from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.servers import served, tcp_listener, unix_listener
 from anp.sidecar.api.table import Operation, operations_in, routes_of
+from anp.sidecar.api.updates import make_updates_app
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import OwnerAddress
 from anp.sidecar.mcp.http import McpMount
@@ -79,6 +82,8 @@ def operations_of(
         PeerOperations(daemon),
         TaskOperations(daemon),
         SessionOperations(daemon),
+        FileOperations(daemon),
+        InboxOperations(daemon),
     )
     return [operation for noun in nouns for operation in operations_in(noun)]
 
@@ -184,9 +189,28 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         dashboard.opener = open_loopback
         if daemon.config.listen.api_port is not None:
             doors = replace(doors, url=await open_loopback())
+        updates = daemon.attaching.updates
+        listening: list[str] = []
+
+        async def open_updates() -> str:
+            """Open the listener for updates unless it is open; return its root."""
+            async with opening:
+                if not listening:
+                    wanted = daemon.config.updates
+                    tcp = tcp_listener(wanted.host, wanted.port, "updates.port")
+                    port = tcp.getsockname()[1]
+                    app = make_updates_app(updates)
+                    await loopback.enter_async_context(
+                        served(tcp, app, name="updates", limits=ConnectionLimits())
+                    )
+                    listening.append(wanted.url or f"http://{wanted.host}:{port}")
+            return listening[0].rstrip("/")
+
+        updates.opener = open_updates
         # Calls and streams end before their servers wait for them.
         stack.push_async_callback(daemon.calls.close)
         stack.callback(daemon.events.close)
         stack.callback(daemon.calls.end_watching)
         stack.callback(daemon.tasks.sessions.watching.end)
+        stack.callback(daemon.attaching.inbox.close)
         yield doors

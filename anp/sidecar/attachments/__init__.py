@@ -15,6 +15,10 @@
   answer.
 * `part_json`: parts of a result as JSON, for the one answer of a call of one turn.
   Pure.
+* `assignment`: A call that an agent answers later, by updates of its own instead of one
+  answer.
+* `inbox`: Agents that are no servers: they read the calls for them, and answer over the
+  API.
 """
 
 from anp.sidecar.attachments.attachment import (

@@ -158,6 +158,10 @@ class Attachment(Protocol):
         """Why it cannot be called, in words for the owner."""
 
     @property
+    def begins_itself(self) -> bool:
+        """True if it tells `Requester.begin` when its agent takes a task."""
+
+    @property
     def show_errors(self) -> bool:
         """True if the owner lets peers read the exceptions of its code."""
 

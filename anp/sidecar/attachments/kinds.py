@@ -7,6 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.http.updates import UpdateDesk
+from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["CANNOT", "open_attachment"]
 
 CANNOT: Final[Mapping[str, str]] = {
+    "inbox": "its tasks wait until it reads the inbox, which takes a daemon that runs; "
+    "a call of one turn waits until its deadline, and its questions are declined",
     "mcp": "its questions go to the requester of a task, and a call of one turn "
     "declines them; it gets no model and no folders of a client; peers get no log "
     "messages of it",
@@ -28,12 +32,16 @@ def open_attachment(
     *,
     limits: AttachmentLimits | None = None,
     on_change: Callable[[], None] | None = None,
+    inbox: Inbox | None = None,
+    updates: UpdateDesk | None = None,
 ) -> SupervisedAttachment:
     """Return the attachment of a spec, not yet started.
 
     Args:
         on_change: Called in the event loop whenever its capabilities or its health
             may have changed.
+        inbox: Where the agents of kind `inbox` read; without it nobody does.
+        updates: The open calls of callback agents.
     """
     limits = limits or AttachmentLimits()
     # Imported here, so that a daemon loads the libraries of its own kinds only.
@@ -45,13 +53,21 @@ def open_attachment(
         from anp.sidecar.attachments.python.child import PythonAttachment
 
         return PythonAttachment(spec, limits=limits, on_change=on_change)
+    if spec.kind == "inbox":
+        from anp.sidecar.attachments.inbox.attachment import InboxAttachment
+
+        return InboxAttachment(
+            spec, inbox or Inbox(), limits=limits, on_change=on_change
+        )
     from anp.sidecar.attachments.http.remote import RemoteAttachment
 
-    make = partial(_service, spec, limits)
+    make = partial(_service, spec, limits, updates or UpdateDesk())
     return RemoteAttachment(spec, make, limits=limits, on_change=on_change)
 
 
-def _service(spec: AttachmentSpec, limits: AttachmentLimits) -> Service:
+def _service(
+    spec: AttachmentSpec, limits: AttachmentLimits, updates: UpdateDesk
+) -> Service:
     if spec.kind == "http":
         from anp.sidecar.attachments.http.service import HttpService
 
@@ -59,7 +75,7 @@ def _service(spec: AttachmentSpec, limits: AttachmentLimits) -> Service:
     if spec.kind == "callback":
         from anp.sidecar.attachments.http.callback import CallbackService
 
-        return CallbackService(spec, limits)
+        return CallbackService(spec, limits, updates)
     from anp.sidecar.attachments.a2a.agent import A2aService
 
     return A2aService(spec, limits)

@@ -90,7 +90,7 @@ class AttachmentSpec:
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
-    kind: Literal["mcp", "http", "callback", "python", "a2a"]
+    kind: Literal["mcp", "http", "callback", "python", "a2a", "inbox"]
     'Kind of attachment (SIDECAR.md, "Attaching an agent").'
 
     name: Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -107,7 +107,7 @@ are posted to; `a2a`: the agent card, or the agent's host."
     "`http`: file or URL of the OpenAPI document (3.0 or 3.1, JSON)."
 
     capabilities: tuple[DeclaredCapability, ...] = ()
-    "`http`, `callback`: what it can do, where no document says so."
+    "`http`, `callback`, `inbox`: what it can do, where no document says so."
 
     endpoint: str = ""
     "`a2a`: where calls go, if the card names another host than its own."
@@ -178,6 +178,8 @@ are posted to; `a2a`: the agent card, or the agent's host."
             raise self._wrong(f"target must be MODULE:FUNCTION, got {self.target!r}")
         if self.kind in URL_KINDS and not self.url:
             raise self._wrong("url is missing")
+        if self.kind == "inbox" and not self.capabilities:
+            raise self._wrong("capabilities are missing; nothing else describes them")
         self._check_places()
         if self.url:
             self._check_urls()
@@ -262,7 +264,7 @@ ONLY_FOR: dict[str, frozenset[str]] = {
     "target": frozenset({"python"}),
     "python": frozenset({"python"}),
     "openapi": frozenset({"http"}),
-    "capabilities": frozenset({"http", "callback"}),
+    "capabilities": frozenset({"http", "callback", "inbox"}),
     "endpoint": frozenset({"a2a"}),
     "secret": frozenset({"callback"}),
     "url": URL_KINDS | {"mcp"},

@@ -213,6 +213,9 @@ class SupervisedAttachment(ABC):
         on_change: Called after health or capabilities may have changed.
     """
 
+    begins_itself = False
+    "True if it tells `Requester.begin` when its agent takes a task."
+
     def __init__(
         self,
         spec: AttachmentSpec,

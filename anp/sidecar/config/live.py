@@ -15,6 +15,8 @@ LIVE: Final = frozenset(
         "attach",
         "call.max_timeout",
         "call.max_timeout_unlisted",
+        "interaction.max_time",
+        "interaction.max_time_unlisted",
         "limits.max_calls",
         "limits.max_channels",
         "limits.max_connections",

@@ -17,6 +17,8 @@ from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
+from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.config.otel import OtelConfig
 from anp.sidecar.config.registry import RegistryConfig
 from anp.sidecar.config.setting_types import (
     Bytes,
@@ -40,6 +42,7 @@ from anp.sidecar.config.setting_types import (
     WebSocketUrl,
     example,
 )
+from anp.sidecar.config.updates import UpdatesConfig
 from anp.wire.meta_protocol import (
     CAPABILITIES,
     LEAST_MAX_MESSAGE,
@@ -64,7 +67,6 @@ __all__ = [
     "LogConfig",
     "NegotiationConfig",
     "OperationConfig",
-    "OtelConfig",
     "PolicyConfig",
     "SandboxSettings",
 ]
@@ -293,29 +295,6 @@ class CallConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InteractionConfig(Section):
-    """Sessions and tasks that last."""
-
-    keep_days: Count = 30
-    "Days for which a session without open tasks is kept after its last change."
-
-    keep_content_days: Count = 30
-    "The same for what was said and returned in it; 0 drops that within a day."
-
-    max_size: Bytes = 1024 * 1024 * 1024
-    "Bytes of all sessions; then the oldest go, and with open tasks alone no new ones."
-
-    max_wait: Seconds = 86_400.0
-    "Seconds for which a task may wait for its peer's first word, or for yours."
-
-    max_tasks: Count = 1_000
-    "Tasks of one peer on your list that may be open at a time."
-
-    max_tasks_unlisted: Count = 50
-    "The same for all other peers at one address together, and for their sessions."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings(Section):
     """The sandbox that holds generated code."""
 
@@ -441,23 +420,6 @@ class OperationConfig(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OtelConfig(Section):
-    """Traces with OpenTelemetry; needs the extra `anpd[otel]`."""
-
-    enabled: bool = False
-    "Make spans and send them."
-
-    endpoint: Annotated[HttpUrl | None, example("http://127.0.0.1:4318")] = None
-    "URL that takes OTLP over HTTP; without it the `OTEL_*` variables count."
-
-    service_name: Annotated[str, Field(min_length=1, max_length=200)] = "anpd"
-    "`service.name` of the spans."
-
-    sample: Share = 1.0
-    "Part of the traces that begin here and are kept; a caller's choice is stronger."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Config(Section):
     """All settings of the owner, with defaults for the rest, in the file's order."""
 
@@ -471,6 +433,7 @@ class Config(Section):
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     call: CallConfig = field(default_factory=CallConfig)
     interaction: InteractionConfig = field(default_factory=InteractionConfig)
+    updates: UpdatesConfig = field(default_factory=UpdatesConfig)
     a2a: A2aConfig = field(default_factory=A2aConfig)
     registry: RegistryConfig = field(default_factory=RegistryConfig)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)

@@ -18,6 +18,7 @@ from anp.channel.listener import Page
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.bundles.format import read_bundle
+from anp.sidecar.config.interaction import TASK_PROTOCOLS
 from anp.sidecar.consensus.entries import ConsensusEntry
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.published import PublishedDocuments, save_provider_half
@@ -126,6 +127,9 @@ class ConsensusDesk:
         self._mind = mind
         self.published = PublishedDocuments(gate.exposure, workshop, store)
         "The documents of the exposed capabilities."
+        self.awaits: Callable[[str], bool] = lambda peer: False
+        "Tells if a peer is to bring us news of tasks that it does for us."
+
         self._serves: Serves | None = None
         self.registry = self._fresh()
         self._entries: dict[str, ConsensusEntry] = {}
@@ -190,6 +194,16 @@ class ConsensusDesk:
         """Return the daemon's own code for a URI, or None."""
         return self._written.get(uri)
 
+    def written_of(self, digest: str) -> WrittenEntry | None:
+        """Return the same for the hash of the protocol's text."""
+        found = self._written.values()
+        return next((one for one in found if one.protocol.hash == digest), None)
+
+    def serves_written(self, digest: str, peer: str) -> bool:
+        """Return whether a peer can use the daemon's own code for a hash."""
+        known = self.written_of(digest) is not None
+        return known and bool(self._gate.offered(WayIn.ENVELOPE, peer))
+
     def bundle(self, uri: str) -> bytes | None:
         """Return the bundle that the owner put here for a URI, or None."""
         return self._bundle_bytes.get(uri)
@@ -201,7 +215,8 @@ class ConsensusDesk:
         for protocol in self.registry.offered(offered):
             if protocol.uri in self._written:
                 # Each call of it asks the gate for itself.
-                if self._gate.offered(WayIn.ENVELOPE, peer):
+                is_news = protocol.uri in TASK_PROTOCOLS and self.awaits(peer)
+                if is_news or self._gate.offered(WayIn.ENVELOPE, peer):
                     return protocol.uri
             elif await self._serve(protocol.hash, peer) is not None:
                 return protocol.uri

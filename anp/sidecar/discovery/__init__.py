@@ -6,4 +6,5 @@
 * `registry`: three capabilities by which a daemon is a registry for others.
 * `announcer`: announces this daemon in registries, and withdraws it when it stops.
 * `announced`: the words of registries about others, checked, for the owner to decide.
+* `parts`: Builds the parts of this room from those of the daemon.
 """

@@ -16,6 +16,7 @@ from anp.interaction.states import TaskState
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.discovery.candidates import Candidate, Candidates
 from anp.sidecar.peers.figures import Measures
+from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.known import KnownTask, Maker
 from anp.sidecar.tasks.service import TaskService
 
@@ -58,13 +59,22 @@ class Dispatcher:
         measures: Measures,
         tasks: TaskService,
         call: Callable[[CallRequest], Awaitable[CallResult]],
+        reach: Callable[[str], Awaitable[None]],
     ) -> None:
+        """Take the parts that carry calls and tasks.
+
+        Args:
+            reach: Returns when the peer at an address is connected and lets us in;
+                CallError else.
+        """
         self.candidates = candidates
         "Those among whom it chooses."
 
         self._measures = measures
         self._tasks = tasks
         self._call = call
+        self._reach = reach
+        self._chronicle = Chronicle(tasks.sessions)
 
     async def call(self, request: CallRequest) -> CallResult:
         """Carry a call to its peer, or to the best one if it names none.
@@ -104,7 +114,7 @@ class Dispatcher:
             self._measures.choose(one.did)
             try:
                 # Until a peer is there nothing is sent, so that nothing can have run.
-                await self._tasks.reach(one.address)
+                await self._reach(one.address)
                 known = await self._tasks.start_task(
                     one.address, capability=one.capability, parts=parts, maker=maker
                 )
@@ -113,7 +123,7 @@ class Dispatcher:
                     raise
                 untaken.append((one, exc))
                 continue
-            _, (known,) = await self._tasks.wait(
+            _, (known,) = await self._chronicle.wait(
                 [known.id], states=STARTED, timeout=FIRST_WORD
             )
             task = known.task

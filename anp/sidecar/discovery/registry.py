@@ -235,6 +235,7 @@ class Registry:
     healthy = True
     problem: str | None = None
     show_errors = False
+    begins_itself = False
     skipped: tuple[str, ...] = ()
 
     def __init__(

@@ -5,4 +5,6 @@
 * `contents`: images, sounds and resources in answers, as MCP has them.
 * `http`: serves it at the local API, over streamable HTTP.
 * `local_api`: the local API as the server uses it.
+* `inbox`: The tools of the MCP face for an agent that gets tasks: taken, told of,
+  finished.
 """

@@ -12,7 +12,7 @@ from anp.sidecar.mcp.contents import bytes_block
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
 from negotiation.exact_numbers import write_json
 
-__all__ = ["TASK_TOOLS", "TaskTools"]
+__all__ = ["TASK_TOOLS", "TaskTools", "answer_of", "segment_of", "tool_of"]
 
 MAX_WAIT: Final = 300.0
 "Most seconds for which one call of `get_task` waits."
@@ -29,7 +29,7 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 TASK: Final = {"type": "string", "description": "Its id, as `start_task` gave it."}
 
 
-def _tool(
+def tool_of(
     name: str,
     title: str,
     description: str,
@@ -38,6 +38,7 @@ def _tool(
     *,
     read_only: bool = False,
 ) -> types.Tool:
+    """Return a tool of the face."""
     return types.Tool(
         name=name,
         title=title,
@@ -55,7 +56,7 @@ def _tool(
 
 
 TASK_TOOLS: Final = (
-    _tool(
+    tool_of(
         "start_task",
         "Start a task",
         "Let a remote agent begin work that may last, stream and ask back. Returns at "
@@ -80,7 +81,7 @@ TASK_TOOLS: Final = (
         },
         [],
     ),
-    _tool(
+    tool_of(
         "get_task",
         "Follow a task",
         "Return the state of a task and what happened since event number `after`; wait "
@@ -98,7 +99,7 @@ TASK_TOOLS: Final = (
         ["task"],
         read_only=True,
     ),
-    _tool(
+    tool_of(
         "answer_task",
         "Answer a task's question",
         "Answer the question of a task, or tell it more. Ask the user before you give "
@@ -111,7 +112,7 @@ TASK_TOOLS: Final = (
         },
         ["task"],
     ),
-    _tool(
+    tool_of(
         "cancel_task",
         "Cancel a task",
         "Ask the agent to end a task; `get_task` tells how it ended.",
@@ -139,15 +140,17 @@ class TaskTools:
             ApiProblem: The daemon refused.
         """
         if name == "start_task":
-            return _answer(_brief(await self._api.post("/v1/tasks", arguments)))
-        path = f"/v1/tasks/{_segment(str(arguments.pop('task', '')))}"
+            return answer_of(_brief(await self._api.post("/v1/tasks", arguments)))
+        path = f"/v1/tasks/{segment_of(str(arguments.pop('task', '')))}"
         if name == "get_task":
             after = int(_number(arguments, "after"))
             wait = min(_number(arguments, "wait"), MAX_WAIT)
             return await self._get(context, path, after=after, wait=wait)
         if name == "answer_task":
-            return _answer(_brief(await self._api.post(f"{path}/messages", arguments)))
-        return _answer(_brief(await self._api.post(f"{path}/cancel", {})))
+            return answer_of(
+                _brief(await self._api.post(f"{path}/messages", arguments))
+            )
+        return answer_of(_brief(await self._api.post(f"{path}/cancel", {})))
 
     async def _get(
         self,
@@ -181,7 +184,7 @@ class TaskTools:
             "events": [_event(one) for one in events],
             "next": max([after, *(one["number"] for one in events)]),
         }
-        return _answer(shown, blocks)
+        return answer_of(shown, blocks)
 
     async def _blocks(
         self, path: str, events: list[dict[str, Any]]
@@ -193,8 +196,10 @@ class TaskTools:
             for part in event["data"].get("message", {}).get("parts", ()):
                 if "artifact" not in part or part.get("continued"):
                     continue
-                place = f"{path}/artifacts/{_segment(part['artifact'])}"
-                data = await self._api.content(place, most=room)
+                place = f"{path}/artifacts/{segment_of(part['artifact'])}"
+                data = None
+                if part["size"] <= room:
+                    data = await self._api.content(place, most=room)
                 if data is None:
                     part["not_shown"] = "too large; `anpd tasks` saves it"
                     continue
@@ -218,7 +223,7 @@ def _number(arguments: dict[str, Any], name: str) -> float:
     return value
 
 
-def _segment(text: str) -> str:
+def segment_of(text: str) -> str:
     """Return a value as one segment of a path.
 
     Raises:
@@ -278,9 +283,10 @@ def _line(event: dict[str, Any]) -> str:
     return ""
 
 
-def _answer(
+def answer_of(
     shown: dict[str, Any], blocks: list[types.ContentBlock] | None = None
 ) -> types.CallToolResult:
+    """Return an answer as JSON, with contents besides."""
     text = types.TextContent(type="text", text=write_json(shown, ensure_ascii=False))
     return types.CallToolResult(
         content=[text, *(blocks or ())], structured_content=shown

@@ -6,4 +6,5 @@
 * `gate`: decides about every call of a capability for a peer, whatever way it came.
 * `ways`: the ways by which a peer can reach a capability, with the rule of each; pure.
 * `call_times`: the time that a call may take, by the settings of the owner; pure.
+* `task_arguments`: The arguments of a capability in the messages of a task. Pure.
 """

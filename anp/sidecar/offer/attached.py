@@ -16,6 +16,8 @@ from anp.sidecar.attachments import (
     load_attachments,
     open_attachment,
 )
+from anp.sidecar.attachments.http.updates import UpdateDesk
+from anp.sidecar.attachments.inbox.desk import Inbox
 from anp.sidecar.attachments.spec import attachment_times, save_attachment
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
 from anp.sidecar.home.home import Home
@@ -29,7 +31,22 @@ logger = logging.getLogger(__name__)
 class Attaching:
     """Keeps the running attachments the same as those in the owner's files."""
 
-    def __init__(self, home: Home, exposure: Exposure, *, max_calls: int) -> None:
+    def __init__(
+        self,
+        home: Home,
+        exposure: Exposure,
+        *,
+        max_calls: int,
+        inbox: Inbox | None = None,
+    ) -> None:
+        """Begin without attachments.
+
+        Args:
+            max_calls: Calls of each attachment at a time.
+            inbox: The calls for agents that read them.
+        """
+        self.inbox = inbox or Inbox()
+        self.updates = UpdateDesk()
         self._home = home
         self._exposure = exposure
         self._limits = AttachmentLimits(max_calls=max_calls)
@@ -159,6 +176,8 @@ class Attaching:
             spec,
             limits=self._limits,
             on_change=self._exposure.changed,
+            inbox=self.inbox,
+            updates=self.updates,
         )
         try:
             await attachment.start()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from anp.sidecar.config.entries import PeerEntry
+from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.config.settings import CallConfig
 from anp.sidecar.peers.policy import agent_name
 
@@ -28,12 +29,20 @@ class TimeLimit:
 class CallTimes:
     """Knows the limits of calls in both directions; `put` changes them."""
 
-    def __init__(self, call: CallConfig, peers: Sequence[PeerEntry] = ()) -> None:
-        self.put(call, peers)
+    def __init__(
+        self,
+        call: CallConfig,
+        peers: Sequence[PeerEntry] = (),
+        tasks: InteractionConfig | None = None,
+    ) -> None:
+        self.put(call, peers, tasks or InteractionConfig())
 
-    def put(self, call: CallConfig, peers: Sequence[PeerEntry]) -> None:
+    def put(
+        self, call: CallConfig, peers: Sequence[PeerEntry], tasks: InteractionConfig
+    ) -> None:
         """Take the owner's settings as they are now."""
         self._call = call
+        self._tasks = tasks
         self._peers = {
             key: TimeLimit(peer.max_timeout, f"max_timeout of the peer {peer.name}")
             for peer in peers
@@ -52,16 +61,22 @@ class CallTimes:
         known = self._peers.get(peer) or self._peers.get(agent_name(did))
         return known or TimeLimit(self._call.max_timeout, "call.max_timeout")
 
-    def of_peer(self, peer: str, *, listed: bool) -> TimeLimit:
+    def of_peer(self, peer: str, *, listed: bool, lasts: bool = False) -> TimeLimit:
         """Return the most that a call of a peer may take.
 
         Args:
             peer: Its DID.
             listed: True if the owner listed it.
+            lasts: It is a task, which may wait for answers.
         """
         known = self._peers.get(agent_name(peer))
         if known is not None:
             return known
+        if lasts and listed:
+            return TimeLimit(self._tasks.max_time, "interaction.max_time")
+        if lasts:
+            name = "interaction.max_time_unlisted"
+            return TimeLimit(self._tasks.max_time_unlisted, name)
         if listed:
             return TimeLimit(self._call.max_timeout, "call.max_timeout")
         return TimeLimit(self._call.max_timeout_unlisted, "call.max_timeout_unlisted")

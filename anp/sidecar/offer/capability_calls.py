@@ -169,7 +169,7 @@ class CapabilityCalls:
         peer_did: str,
         max_payload: int,
         asked: float | None = None,
-        begin: Callable[[], Awaitable[None]] | None = None,
+        begin: Callable[[], Awaitable[object]] | None = None,
     ) -> Any:
         """Call a capability that is exposed to a peer, if the gate lets it through.
 
@@ -201,7 +201,7 @@ class CapabilityCalls:
         if attachment is None or self.gate.find(way, peer, name) is None:
             await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed("503", "the capability is not available", ran=False)
-        if begin is not None:
+        if begin is not None and not attachment.begins_itself:
             try:
                 await begin()
             except BaseException:
@@ -209,7 +209,7 @@ class CapabilityCalls:
                 raise
         requester = current_requester.get()
         whose = None if way is WayIn.OWNER else peer
-        limit = self._limit(name, whose, asked)
+        limit = self._limit(name, whose, asked, lasts=way is WayIn.TASK)
         try:
             with self.observer.tool(name), self.gate.exposure.in_use(attachment):
                 async with self._while_exposed(name, whose):
@@ -250,11 +250,14 @@ class CapabilityCalls:
             )
             raise CapabilityFailed("502", "the capability answered outside its schema")
 
-    def _limit(self, name: str, peer: str | None, asked: float | None) -> TimeLimit:
+    def _limit(
+        self, name: str, peer: str | None, asked: float | None, *, lasts: bool
+    ) -> TimeLimit:
         """Return the time that a call gets; see `run`.
 
         Args:
             peer: The peer for whom it is made; None for the owner's own calls.
+            lasts: It is a task of a peer.
         """
         if peer is None:
             return TimeLimit(self._timeout, "call.timeout")
@@ -262,7 +265,7 @@ class CapabilityCalls:
         attachment, _, tool = name.partition(".")
         known = self.gate.exposure.attachments.get(attachment)
         of_tools = {} if known is None else known[0].max_timeout
-        most = self._times.of_peer(peer, listed=listed)
+        most = self._times.of_peer(peer, listed=listed, lasts=lasts)
         return self._times.granted(asked, most, of_tools, tool)
 
     @contextlib.asynccontextmanager

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
 from anp.errors import ErrorKind
+from anp.interaction.operations import Operation, TaskCreate, TaskUpdate
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.telemetry.call_entry import CallEntry
 
 __all__ = [
     "AWAY",
     "FRESH",
+    "FirstAnswers",
     "Health",
     "Measures",
     "PeerFigures",
@@ -39,6 +41,9 @@ WEIGHT: Final = 0.2
 
 MEASURED: Final = 2
 "Answers after which their latency counts."
+
+MAX_ASKED: Final = 1_000
+"Tasks for whose first answer the time is measured."
 
 MAX_MEASURED: Final = 4_000
 "Pairs of peer and capability that are remembered; the one unused for longest goes."
@@ -206,6 +211,33 @@ class Measures:
         self._figures.move_to_end(key)
         while len(self._figures) > MAX_MEASURED:
             self._figures.popitem(last=False)
+
+
+class FirstAnswers:
+    """Measures the time from a task of ours to the first word of its peer."""
+
+    def __init__(
+        self, measures: Measures, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._measures = measures
+        self._clock = clock
+        self._asked: OrderedDict[str, tuple[str, float]] = OrderedDict()
+
+    def sent(self, operation: Operation) -> None:
+        """Take note of what a peer is told."""
+        if isinstance(operation, TaskCreate):
+            task = operation.task
+            self._asked[task.id] = task.capability, self._clock()
+            while len(self._asked) > MAX_ASKED:
+                self._asked.popitem(last=False)
+
+    def came(self, operation: Operation, peer: str) -> None:
+        """Take note of what a peer tells."""
+        if isinstance(operation, TaskUpdate):
+            found = self._asked.pop(operation.content.task, None)
+            if found is not None:
+                ms = (self._clock() - found[1]) * 1000
+                self._measures.answered(peer, found[0], ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Tasks that last, of this agent at peers and of peers at this agent.
 
 * `sessions`: the machines of sessions, restored from the store and kept there.
-* `lines`: the channels over which GB/Z 185.6 carries sessions.
 * `work`: the work on one task of a peer.
 * `service`: starts, serves and follows tasks.
 * `chronicle`: The events of one task in order, and the content that they carry in
@@ -18,6 +17,9 @@
 * `sealed_logs`: The logs of sessions, whose contents are encrypted where they rest
   (DESIGN.md, Trust).
 * `watchers`: Everybody who follows the events of sessions.
+* `leases`: The tasks at work in a fleet: each belongs to one daemon, as long as that
+  one lives.
 * `choice`: The capability that a task without a name of one asks for.
 * `skills`: Finds the skill that the messages of a task ask for.
+* `delivery`: The ways by which the news of sessions reach the peers.
 """

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from anp.errors import UnknownError
 from anp.interaction.chunks import join_parts
 from anp.interaction.elements import (
+    Chunk,
     EventContent,
     Message,
     MessagePurpose,
@@ -18,9 +20,11 @@ from anp.interaction.elements import (
     SessionEvent,
     Task,
     TaskChange,
+    Unreadable,
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
+from anp.sidecar.tasks.known import NoTask
 from anp.sidecar.tasks.sessions import KnownTask, Sessions
 
 __all__ = ["Chronicle", "ContentPlace", "Told", "task_of"]
@@ -71,6 +75,26 @@ class _Begun:
 
     places: dict[str, ContentPlace] = field(default_factory=dict)
 
+    due: dict[str, int] = field(default_factory=dict)
+    "The chunk of each message that comes next."
+
+    held: dict[str, dict[int, int]] = field(default_factory=dict)
+    "Events with chunks that came before their turn, by message and chunk."
+
+    def next_of(self, event: SessionEvent, chunk: Chunk, name: str) -> list[int] | None:
+        """Return the events whose chunks follow this one; None if it has to wait."""
+        due, held = self.due.get(name, 0), self.held.setdefault(name, {})
+        if chunk.index > due:
+            held[chunk.index] = event.number
+            return None
+        found = []
+        due = chunk.index + 1
+        while due in held:
+            found.append(held.pop(due))
+            due += 1
+        self.due[name] = due
+        return found
+
     def take(self, event: SessionEvent) -> ContentPlace | None:
         """Return where the first part of an event began, and note what goes on."""
         message = event.content
@@ -119,18 +143,46 @@ class Chronicle:
             if name is not None and task_of(event.content) != name:
                 continue
             message = event.content
-            if (
-                isinstance(message, Message)
-                and message.chunk is not None
-                and message.chunk.index > 0
-                and message.id not in begun.places
-                and after
-            ):
-                # The watcher has the chunks before this one, and we do not.
-                await self._look_back(log, message.id, event.number, begun)
+            if isinstance(message, Message) and message.chunk is not None:
+                is_due = message.chunk.index <= begun.due.get(message.id, 0)
+                if after and not is_due and message.id not in begun.held:
+                    # The watcher may have the chunks before this one, and we do not.
+                    await self._look_back(log, message.id, event.number, begun)
+                whole = await self._in_turn(log, event, begun)
+                if whole is not None:
+                    yield Told(whole, begun.take(whole))
+                continue
             yield Told(event, begun.take(event))
             if name is not None and is_end(event.content):
                 return
+
+    async def _in_turn(
+        self, log: str, event: SessionEvent, begun: _Begun
+    ) -> SessionEvent | None:
+        """Return an event with a chunk, and with those after it that came before it.
+
+        It is None if it has to wait itself: a peer may send chunks in any order.
+        """
+        message = event.content
+        assert isinstance(message, Message)
+        assert message.chunk is not None
+        others = begun.next_of(event, message.chunk, message.id)
+        if others is None:
+            return None
+        last, parts = message, [*message.parts]
+        for number in others:
+            for other in await self._sessions.events(log, after=number - 1, limit=1):
+                assert isinstance(other.content, Message)
+                last = other.content
+                parts += last.parts
+        if last is message:
+            return event
+        joined = [*join_parts(parts)]
+        joined[-1] = replace(joined[-1], continued=parts[-1].continued)
+        assert last.chunk is not None
+        chunk = replace(message.chunk, last=last.chunk.last)
+        whole = replace(last, parts=tuple(joined), chunk=chunk)
+        return replace(event, content=whole)
 
     async def newest(self, task: KnownTask, *, most: int) -> tuple[list[Told], int]:
         """Return the newest messages of a task, and the last number of its session."""
@@ -143,8 +195,48 @@ class Chronicle:
                 found.append(Told(event, begun.take(event)))
         return found[-most:], last
 
+    async def wait(
+        self,
+        items: Sequence[str],
+        *,
+        states: Collection[str] = (),
+        any_of: bool = False,
+        timeout: float,
+    ) -> tuple[bool, list[KnownTask]]:
+        """Wait until tasks have ended.
+
+        Args:
+            items: Our own ids of them.
+            states: States besides the final ones in which a task is waited for no more.
+            any_of: One of them is enough.
+            timeout: Seconds.
+
+        Returns:
+            True if it came to that, and the tasks as they are now.
+
+        Raises:
+            NoTask: There is none of an id.
+        """
+        enough = any if any_of else all
+        tasks = [await self._task(item) for item in items]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                logs = {one.log for one in tasks}
+                async for _ in self._sessions.watching.changes(logs):
+                    tasks = [await self._task(item) for item in items]
+                    now = [one.task.state for one in tasks]
+                    if enough(is_terminal(one) or one in states for one in now):
+                        return True, tasks
+        return False, tasks
+
+    async def _task(self, item: str) -> KnownTask:
+        found = await self._sessions.task(item)
+        if found is None:
+            raise NoTask(f"task {item[:80]}")
+        return found
+
     async def content(self, task: KnownTask, place: ContentPlace) -> Part:
-        """Return the whole content that begins at a place.
+        """Return the whole content that begins at a place, or what announces a file.
 
         Raises:
             UnknownError: None begins there, a piece is missing yet, or it is too long.
@@ -163,16 +255,38 @@ class Chronicle:
                 pieces[message.chunk.index] = message
             with suppress(LookupError):
                 return _join(first, place.part, pieces)
+        if first is not None and first.chunk is not None:
+            # Chunks may come in any order, and so before the first one.
+            async for event in self._before(task.log, place.event, first.id):
+                assert isinstance(event.content, Message)
+                assert event.content.chunk is not None
+                pieces[event.content.chunk.index] = event.content
+            with suppress(LookupError):
+                return _join(first, place.part, pieces)
         raise UnknownError(f"there is no content {place} in this task")
 
     async def _look_back(
         self, log: str, message: str, until: int, begun: _Begun
     ) -> None:
+        async for event in self._before(log, until, message):
+            whole = await self._in_turn(log, event, begun)
+            if whole is not None:
+                begun.take(whole)
+
+    async def _before(
+        self, log: str, number: int, message: str
+    ) -> AsyncIterator[SessionEvent]:
+        """Yield the chunks of a message that came before an event."""
         async for event in self._events(log, 0, live=False):
-            if event.number >= until:
+            if event.number >= number:
                 return
-            if isinstance(event.content, Message) and event.content.id == message:
-                begun.take(event)
+            content = event.content
+            if (
+                isinstance(content, Message)
+                and content.id == message
+                and content.chunk is not None
+            ):
+                yield event
 
     async def _events(
         self, log: str, after: int, *, live: bool
@@ -193,7 +307,7 @@ def task_of(content: EventContent) -> str:
     match content:
         case Task(id=name):
             return name
-        case Session():
+        case Session() | Unreadable():
             return ""
     return content.task
 
@@ -242,6 +356,8 @@ def _message_at(
 def _join(first: Message, part: int, pieces: dict[int, Message]) -> Part:
     """Return the part when all its pieces are there; LookupError until then."""
     found = [first.parts[part]]
+    if found[0].is_file:
+        return found[0]
     if found[0].kind is not PartKind.BYTES:
         raise UnknownError("that content is no bytes; the event has it itself")
     index = 0 if first.chunk is None else first.chunk.index

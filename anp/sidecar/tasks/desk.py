@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter, OrderedDict
@@ -14,12 +15,15 @@ from anp.interaction.elements import Message, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.record import Step
 from anp.interaction.states import is_terminal
-from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
 from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
+from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
 
 __all__ = ["StrangerPace", "TaskDesk"]
@@ -89,13 +93,17 @@ class TaskDesk:
         capabilities: CapabilityCalls,
         policy: PeerPolicy,
         room: Room,
+        folders: Callable[[], CallFolders],
+        leases: Leases,
         skills: SkillChooser,
     ) -> None:
+        self._leases = leases
         self._config = config
         self._sessions = sessions
         self._capabilities = capabilities
         self._policy = policy
         self._room = room
+        self._folders = folders
         self._places: dict[tuple[str, str], _Place] = {}
         self._used: Counter[Share] = Counter()
         self.skills = skills
@@ -152,14 +160,35 @@ class TaskDesk:
             sessions=self._sessions,
             capabilities=self._capabilities,
             room=self._room,
+            folders=self._folders(),
             max_wait=self._config.max_wait,
             peer=task.requester,
             peer_did=task.requester,
             chooser=self.skills,
         )
-        running = asyncio.create_task(counted(self._run(worker, share)))
+        running = asyncio.create_task(counted(self._leased(key, worker, share)))
         self._places[key] = _Place(worker, running, share)
         running.add_done_callback(lambda _: self._end(key))
+
+    async def _leased(self, key: tuple[str, str], worker: Worker, share: Share) -> None:
+        """Do a task, unless another daemon of the fleet does it."""
+        item = await self._sessions.item_of(*key)
+        if not await self._leases.take(item, key[0]):
+            logger.info("task is done by a sister session=%s", key[0])
+            return
+        leave = self._leases.end
+        try:
+            await self._run(worker, share)
+        except asyncio.CancelledError:
+            leave = self._leases.leave
+            raise
+        finally:
+            with contextlib.suppress(CacheError):
+                await asyncio.shield(leave(item))
+
+    def at_work(self, log: str) -> set[str]:
+        """Return the ids on the wire of the tasks of a session that are here."""
+        return {name for known, name in self._places if known == log}
 
     async def _run(self, worker: Worker, share: Share) -> None:
         known = await asyncio.to_thread(self._policy.known, worker.peer)

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from anp.channel.channel import Channel
+from anp.channel.links import LinkTarget
 from anp.channel.stranger_work import counted
-from anp.errors import CallError
+from anp.errors import CallError, ErrorKind
+from anp.identity.address import parse_peer
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import PartyMode, Session
@@ -21,30 +22,32 @@ from anp.interaction.operations import (
     Acknowledgement,
     MessageSend,
     NotifyRegister,
-    NotifyUnregister,
     Operation,
     RefusedOperation,
     Send,
     SessionOpen,
     SessionUpdate,
     TaskCreate,
+    TaskGet,
     TaskUpdate,
 )
 from anp.interaction.record import Step
-from anp.protocols.gbz.reader import GbzFrame
 from anp.protocols.gbz.side import session_of
-from anp.protocols.gbz.words import GBZ_URI
+from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
-from anp.sidecar.peers.figures import Measures
+from anp.sidecar.files.spool import FileRole, KeptFile, Spool
+from anp.sidecar.files.transfers import FileTransfers
+from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.tasks.delivery.lines import Line, Lines
+from anp.sidecar.tasks.delivery.outbox import Outbox
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
-from anp.sidecar.tasks.lines import Line, Lines
 from anp.sidecar.tasks.one_turn import OneTurn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
-from sandbox.pool.shares import current_share
+from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["SessionPeers"]
 
@@ -62,9 +65,6 @@ ROOM_CHECK = 1.0
 CARRY_CHECK = 0.5
 "Seconds between two looks at the tasks of a peer that gets them as calls."
 
-MAX_ASKED = 1_000
-"Tasks for whose first answer the time is measured."
-
 MAX_HELD = 256 * 1024 * 1024
 "Bytes of incomplete messages of all sessions in memory."
 
@@ -81,9 +81,24 @@ class SessionPeers:
         sessions: Sessions,
         desk: TaskDesk,
         caller: Caller,
+        spool: Spool,
+        max_wait: float,
         limits: WrittenLimits,
         measures: Measures,
+        is_linked: Callable[[str], bool],
+        is_listed: Callable[[str], bool],
+        max_registered: int,
+        order: Sequence[str],
     ) -> None:
+        """Begin without lines.
+
+        Args:
+            is_linked: Tells if there is a link to a peer.
+            is_listed: Tells if the owner listed a peer; may block.
+            max_registered: Sessions with news for an address that a peer may have.
+            order: URIs of the protocols for tasks, best first.
+        """
+        self._order = tuple(order)
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -91,25 +106,40 @@ class SessionPeers:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
+        self.files = FileTransfers(
+            spool, self.lines.find, sessions.head, max_wait=max_wait
+        )
+        self.outbox = Outbox(
+            sessions, self.lines, dial=self._bring, is_linked=is_linked
+        )
+        self._is_listed = is_listed
+        self._max_registered = max_registered
         self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
         self._acked: dict[str, asyncio.Event] = {}
-        self._measures = measures
-        self._asked: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        "Capability, and when its peer was told, of tasks that nobody answered yet."
+        self._answers = FirstAnswers(measures)
 
     async def close(self) -> None:
         """Dial nobody any more."""
+        await self.files.close()
+        await self.outbox.close()
         await self.lines.close()
         await self._plain.close()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait for what follows from steps."""
         await asyncio.gather(*self._doing, return_exceptions=True)
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel until it ends."""
         if self._sessions.is_shared:
-            self._do(self._look_around(channel.peer_did))
-        await self.lines.serve(channel)
+            self.do(self._look_around(channel.peer_did))
+        try:
+            await self.lines.serve(channel, uri)
+        finally:
+            self.outbox.look(channel.peer_did)
 
     async def _look_around(self, peer: str) -> None:
         """Tell a peer also of the sessions that other daemons of the fleet began."""
@@ -127,18 +157,15 @@ class SessionPeers:
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:
-            if isinstance(send.operation, TaskCreate):
-                task = send.operation.task
-                self._asked[task.id] = task.capability, time.monotonic()
-                while len(self._asked) > MAX_ASKED:
-                    self._asked.popitem(last=False)
+            self._answers.sent(send.operation)
             line = self.lines.find(send.to)
             if line is not None and send.ref:
                 line.tell(log, send)
             elif line is not None:
                 line.answer(send)
             elif send.ref:
-                self._do(self.want(log))
+                self.do(self.want(log))
+                self.outbox.look(send.to)
         for refused in step.refused:
             logger.warning(
                 "operation refused session=%s code=%s reason=%r",
@@ -151,7 +178,9 @@ class SessionPeers:
             if line is not None:
                 line.put_off(log, after=number - 1)
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what follows from a step; what fails is logged."""
+
         async def guarded() -> None:
             try:
                 await work
@@ -184,7 +213,28 @@ class SessionPeers:
                 async with asyncio.timeout(ROOM_CHECK):
                     await acked.wait()
 
-    async def want(self, log: str) -> None:
+    async def resume(self, log: str) -> None:
+        """Go on with a session after a restart."""
+        await self.want(log, once=True)
+        conversation = await self._sessions.conversation(log)
+        self.outbox.look(conversation.session.requester.id)
+
+    async def _bring(self, peer: str, address: str) -> tuple[Channel, str]:
+        """Open a channel for news to a peer that registered an address."""
+        if not await asyncio.to_thread(self._is_listed, peer):
+            raise CallError(ErrorKind.POLICY, f"{peer} is not on your list")
+        url = news_url(address, peer)
+        target = LinkTarget(peer, url, guarded=True)
+        channel = await self._requesters.open(target, None, self._order)
+        selected = channel.peer_meta.selected_protocol
+        if selected not in self._order:
+            await channel.close("no protocol for tasks is common")
+            raise CallError(
+                ErrorKind.PEER_UNREACHABLE, f"{peer} takes no tasks at {url}"
+            )
+        return channel, selected
+
+    async def want(self, log: str, *, once: bool = False) -> None:
         """Have lines to the peers that have something to do in a session of ours."""
         conversation = await self._sessions.conversation(log)
         for party in conversation.session.participants:
@@ -192,29 +242,20 @@ class SessionPeers:
                 self._addresses[agent_name(party.id)] = (
                     f"{party.address}#{party.id}" if party.address else party.id
                 )
-                self.lines.want(party.id)
+                self.lines.want(party.id, once=once)
 
-    async def reach(self, address: str) -> None:
-        """Return when a peer is connected and lets us in.
-
-        Raises:
-            CallError: It is not known, cannot be reached, or refuses.
-        """
-        target = await self._finder.find(address, trust_first_use=False)
-        if self.lines.find(target.did) is None:
-            channel = await self._requesters.open(target, None)
-            # Its connection stays for a while, and the line is opened over it.
-            await channel.close("only to see that the peer is there")
-
-    async def dial(self, peer: str) -> Channel | None:
+    async def dial(self, peer: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
-        channel = await self._requesters.open(target, None, [GBZ_URI])
-        if channel.peer_meta.selected_protocol != GBZ_URI:
-            await channel.close("the protocol for tasks is not common")
+        if not self._order:
             return None
-        return channel
+        channel = await self._requesters.open(target, None, self._order)
+        selected = channel.peer_meta.selected_protocol
+        if selected not in self._order:
+            await channel.close("no protocol for tasks is common")
+            return None
+        return channel, selected
 
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """See `LineWork`."""
@@ -232,18 +273,23 @@ class SessionPeers:
         """See `LineWork`."""
         return self._sessions.standing.untold(peer)
 
-    def works_for_us(self, peer: str) -> bool:
+    def needs_line(self, peer: str) -> bool:
         """See `LineWork`."""
-        return self._sessions.standing.works_for_us(peer)
+        needed = self._sessions.standing.is_dialled(peer)
+        return needed or self.files.comes_from(peer)
+
+    def brings_news(self, peer: str) -> bool:
+        """See `LineWork`."""
+        return self._sessions.standing.is_awaited(peer)
 
     def in_use(self, peer: str) -> bool:
         """See `LineWork`."""
-        return self._desk.works_for(peer) or self.works_for_us(peer)
+        return self._desk.works_for(peer) or self.needs_line(peer)
 
     async def unspoken(self, peer: str) -> None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
-        while self.works_for_us(peer):
+        while self._sessions.standing.works_for_us(peer):
             for log in self._sessions.standing.ours(peer):
                 await self._plain.carry(log, address)
             await asyncio.sleep(CARRY_CHECK)
@@ -251,7 +297,7 @@ class SessionPeers:
     def unsendable(self, log: str, send: Send, reason: str) -> None:
         """See `LineWork`; it counts as refused by the peer."""
         logger.warning("operation not sent session=%s reason=%s", log, reason)
-        self._do(self._not_sent(log, send))
+        self.do(self._not_sent(log, send))
 
     async def _not_sent(self, log: str, send: Send) -> None:
         refused = RefusedOperation(
@@ -262,11 +308,15 @@ class SessionPeers:
         )
         await self._receive(log, refused, sender=send.to, ref=0)
 
-    async def take(self, line: Line, frame: GbzFrame) -> None:
+    async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
         operation = frame.operation
+        if self.files.take(operation):
+            return
         answers = isinstance(operation, Acknowledgement | RefusedOperation)
-        if not answers:
+        # A piece of a file is stored by nobody, and the next ask waits for its line.
+        is_ask = isinstance(operation, TaskGet) and operation.file is not None
+        if not (answers or is_ask):
             await asyncio.sleep(self._pace.wait(current_share.get()))
         try:
             await self._took(line, frame)
@@ -274,12 +324,10 @@ class SessionPeers:
             if not answers:
                 line.refuse(frame, exc)
 
-    async def _took(self, line: Line, frame: GbzFrame) -> None:
+    async def _took(self, line: Line, frame: OperationFrame) -> None:
         operation, wire_id = frame.operation, session_of(frame.operation)
-        if isinstance(operation, NotifyRegister | NotifyUnregister):
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "this agent keeps no registrations"
-            )
+        if isinstance(operation, NotifyRegister):
+            await self._check_registration(line, operation)
         if isinstance(operation, SessionOpen | SessionUpdate) and any(
             one.mode is PartyMode.GROUP for one in operation.session.participants
         ):
@@ -297,17 +345,74 @@ class SessionPeers:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "no such session here"
             )
+        if isinstance(operation, TaskGet) and operation.file is not None:
+            task = conversation.readable(operation.task, sender)
+            await self.files.give(line, log, task, operation, frame.ref)
+            return
         self._check_room(operation, conversation)
-        await self._receive(log, operation, sender=sender, ref=frame.ref)
-        if isinstance(operation, TaskUpdate):
-            capability, asked = self._asked.pop(operation.content.task, ("", None))
-            if asked is not None:
-                ms = (time.monotonic() - asked) * 1000
-                self._measures.answered(sender, capability, ms)
+        files = await self._expect(log, conversation, operation, sender)
+        try:
+            await self._receive(log, operation, sender=sender, ref=frame.ref)
+        except InteractionError:
+            await self.files.forget(files)
+            raise
+        self._answers.came(operation, sender)
         if isinstance(operation, Acknowledgement):
             acked = self._acked.pop(log, None)
             if acked is not None:
                 acked.set()
+
+    async def _expect(
+        self, log: str, conversation: Conversation, operation: Operation, sender: str
+    ) -> list[KeptFile]:
+        """Make room for the files that an operation announces, before it counts.
+
+        Raises:
+            InteractionError: There is none.
+        """
+        match operation:
+            case TaskCreate(task=task):
+                messages = task.messages
+            case TaskUpdate(messages=told):
+                messages = told
+            case MessageSend(message=message):
+                messages = (message,)
+            case _:
+                return []
+        found: list[KeptFile] = []
+        role = FileRole.RESULT if conversation.is_requester else FileRole.INPUT
+        for message in messages:
+            found += await self.files.expect(
+                log,
+                message.parts,
+                session=message.session,
+                task=message.task,
+                role=role,
+                peer=sender,
+                listed=current_share.get().rank is not Rank.COMMON,
+            )
+        return found
+
+    async def _check_registration(self, line: Line, wanted: NotifyRegister) -> None:
+        """Check that a peer may have news brought to an address.
+
+        Raises:
+            InteractionError: It is not on the owner's list, has too many, or the
+                address is none.
+        """
+        if not await asyncio.to_thread(self._is_listed, line.peer):
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "only listed peers may register"
+            )
+        if len(self._sessions.standing.registered(line.peer)) >= self._max_registered:
+            raise InteractionError(
+                InteractionFault.TOO_MANY,
+                f"at most {self._max_registered} sessions may be registered",
+            )
+        try:
+            news_url(wanted.address, line.channel.peer_did)
+        except CallError as exc:
+            raise InteractionError(InteractionFault.INVALID, str(exc.detail)) from exc
 
     async def _receive(
         self, log: str, operation: Operation, *, sender: str, ref: int
@@ -371,6 +476,20 @@ class SessionPeers:
             if log is not None:
                 return log
         raise InteractionError(InteractionFault.UNKNOWN_SESSION, "no such session here")
+
+
+def news_url(address: str, peer: str) -> str:
+    """Return the URL of an address that a peer registered.
+
+    Raises:
+        CallError: It is no URL of a daemon, or names another agent.
+    """
+    found = parse_peer(address)
+    if found.url is None:
+        raise CallError(ErrorKind.USAGE, "the address is no WebSocket URL")
+    if found.did is not None and not same_peer(found.did, peer):
+        raise CallError(ErrorKind.USAGE, "the address is that of another agent")
+    return found.url
 
 
 def same_peer(one: str, other: str) -> bool:

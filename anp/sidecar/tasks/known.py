@@ -6,19 +6,21 @@ import hashlib
 import re
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from anp.errors import UnknownError
-from anp.interaction.elements import Task
-from anp.interaction.stored import read_task
-from cache.parts.logs import LogItem
+from anp.interaction.elements import SessionEvent, Task, Unreadable
+from anp.interaction.stored import StoredFormError, read_event, read_task
+from cache.parts.logs import LogEvent, LogItem
 
 __all__ = [
     "KnownTask",
     "Maker",
     "NoTask",
+    "event_in",
     "known_task",
     "maker_of",
     "new_id",
@@ -44,6 +46,19 @@ class KnownTask:
 def known_task(item: LogItem) -> KnownTask:
     """Return the task that a store has; StoredFormError if it is damaged."""
     return KnownTask(item.id, item.log, read_task(item.content))
+
+
+def event_in(row: LogEvent) -> SessionEvent:
+    """Return the event that a store has, also when its content is damaged."""
+    if not row.damaged:
+        with suppress(StoredFormError):
+            return read_event(row.content)
+    return SessionEvent(
+        number=row.number,
+        at=datetime.fromtimestamp(row.at, UTC),
+        by="",
+        content=Unreadable(),
+    )
 
 
 class NoTask(UnknownError):

@@ -6,8 +6,9 @@ sealed for its place, so that none can be put into the place of another.
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -20,6 +21,8 @@ from cache.store import Store
 
 __all__ = ["PURPOSE", "SealedLogs"]
 
+logger = logging.getLogger(__name__)
+
 PURPOSE: Final = b"anpd: sessions at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
 
@@ -29,7 +32,8 @@ NONCE_SIZE: Final = 12
 class SealedLogs:
     """The methods of `LogStore` that sessions need; contents go in and out in clear.
 
-    A content that cannot be opened is damaged: `RecordError`.
+    A content that cannot be opened is damaged: `RecordError`, except for events, of
+    which each is marked for itself.
     """
 
     def __init__(self, store: Store, secret: bytes) -> None:
@@ -81,12 +85,17 @@ class SealedLogs:
     def log_events(
         self, log: str, *, after: int = 0, limit: int = 100
     ) -> list[LogEvent]:
-        """See `LogStore.log_events`."""
+        """See `LogStore.log_events`; one that cannot be opened is marked as damaged."""
         found = self._store.log_events(log, after=after, limit=limit)
-        return [
-            replace(one, content=self._open(one.content, _event(log, one.number)))
-            for one in found
-        ]
+        return [self._opened(log, one) for one in found]
+
+    def _opened(self, log: str, event: LogEvent) -> LogEvent:
+        try:
+            content = self._open(event.content, _event(log, event.number))
+        except RecordError:
+            logger.warning("event damaged session=%s number=%d", log, event.number)
+            return replace(event, content=b"", damaged=True)
+        return replace(event, content=content)
 
     def log_item(self, item: str) -> LogItem | None:
         """See `LogStore.log_item`."""
@@ -118,6 +127,20 @@ class SealedLogs:
     def is_shared(self) -> bool:
         """See `Store.is_shared`."""
         return self._store.is_shared
+
+    def lease_items(
+        self, items: Mapping[str, str], *, owner: str, now: float, until: float
+    ) -> set[str]:
+        """See `LeaseStore.lease_items`."""
+        return self._store.lease_items(items, owner=owner, now=now, until=until)
+
+    def end_leases(self, items: Iterable[str], *, owner: str) -> None:
+        """See `LeaseStore.end_leases`."""
+        self._store.end_leases(items, owner=owner)
+
+    def leases(self) -> dict[str, tuple[str, str, float]]:
+        """See `LeaseStore.leases`."""
+        return self._store.leases()
 
     def trim_log(self, log: str, *, before: int) -> int:
         """See `LogStore.trim_log`."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anp.channel.channel import Channel
-from anp.channel.stranger_work import counted
 from anp.errors import CallError, ConflictError, ErrorKind
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
@@ -29,11 +28,13 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.record import Step
-from anp.interaction.states import TaskState, is_terminal
+from anp.interaction.states import TaskState
 from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
-from anp.sidecar.config.settings import InteractionConfig
+from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.files.call_folder import CallFolders
+from anp.sidecar.files.spool import Spool
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.figures import Measures
@@ -41,6 +42,7 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
+from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from anp.sidecar.tasks.skills import SkillChooser
@@ -81,9 +83,19 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        spool: Spool,
+        call_files: Path,
+        order: Sequence[str],
         think: Think,
         measures: Measures,
+        is_linked: Callable[[str], bool] = lambda peer: False,
     ) -> None:
+        """Begin; `resume` goes on with what was interrupted.
+
+        Args:
+            call_files: Folder for the folders of calls, which hold files in clear.
+            order: URIs of the protocols for tasks that we speak, best first.
+        """
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -92,12 +104,15 @@ class TaskService:
         self._config = config
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
+        self.leases = Leases(logs, self._recover)
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,
             capabilities=capabilities,
             policy=policy,
-            room=self._room,
+            room=lambda log, peer: self._exchange.room(log, peer),
+            folders=lambda: self.folders,
+            leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
         )
         self._exchange = SessionPeers(
@@ -107,11 +122,23 @@ class TaskService:
             sessions=self.sessions,
             desk=self.desk,
             caller=caller,
+            spool=spool,
+            max_wait=config.max_wait,
             limits=limits,
             measures=measures,
+            is_linked=is_linked,
+            is_listed=policy.is_listed,
+            max_registered=config.max_registered,
+            order=order,
         )
-        self._doing: set[asyncio.Task[None]] = set()
+        self.files = self._exchange.files
+        self.folders = CallFolders(call_files, self.files)
+        self.outbox = self._exchange.outbox
+        self.own_url: Callable[[], str] = lambda: ""
+        "Returns the URL at which peers reach this daemon."
+
         self._sweeping: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     # The agent's commands.
 
@@ -127,6 +154,7 @@ class TaskService:
         needs_any: bool = False,
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
+        notify: bool = False,
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -135,9 +163,9 @@ class TaskService:
             parts: The arguments as a JSON object, a text, or more.
             log: Our own id of the session; None makes a new one.
             depends_on: Our own ids of tasks of that session that have to end before.
-            needs: The final states that will do for each; see `Task.needs`.
-            needs_any: One of them is enough.
+            needs: The final states that will do for each; any one, with `needs_any`.
             maker: The one of us who asks, for a new session.
+            notify: Need no connection meanwhile: the peer dials us with its news.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
@@ -147,23 +175,21 @@ class TaskService:
                 peer, trust_first_use=trust_first_use, maker=maker
             )
         conversation = await self._conversation(log)
-        executor = conversation.session.participants[0].id
         needed = [(await self.task(item)).task.id for item in depends_on]
-        name = str(uuid.uuid4())
         message = Message(
             id=str(uuid.uuid4()),
             session=conversation.session.id,
-            task=name,
+            task=str(uuid.uuid4()),
             sender=conversation.own,
             role=SenderRole.REQUESTER,
             purpose=MessagePurpose.COMMUNICATION,
             parts=tuple(parts) or (Part.value({}),),
         )
         task = Task(
-            id=name,
+            id=message.task,
             session=conversation.session.id,
             requester=conversation.own,
-            executor=executor,
+            executor=conversation.session.participants[0].id,
             capability=capability,
             messages=(message,),
             depends_on=tuple(needed),
@@ -171,16 +197,12 @@ class TaskService:
             needs_any=needs_any,
         )
         self._check_size(task)
-        await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
-        return await self.task(await self.sessions.item_of(log, name))
-
-    async def reach(self, peer: str) -> None:
-        """Return when a peer is connected and lets us in.
-
-        Raises:
-            CallError: It is not known, cannot be reached, or refuses.
-        """
-        await self._exchange.reach(peer)
+        async with self.files.giving(log, message):
+            await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        if notify:
+            address = self.own_url()
+            await self._apply(log, lambda c: c.register(address, wall_now=utc_now()))
+        return await self.task(await self.sessions.item_of(log, task.id))
 
     async def open_session(
         self,
@@ -221,7 +243,8 @@ class TaskService:
             metadata=metadata,
         )
         self._check_size(message)
-        await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
+        async with self.files.giving(known.log, message):
+            await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
 
     async def cancel(self, item: str) -> None:
         """Ask for the end of a task of ours; how it ends is its executor's report."""
@@ -250,40 +273,6 @@ class TaskService:
         async for event in self.sessions.watch(log, after=after):
             yield event
 
-    async def wait(
-        self,
-        items: Sequence[str],
-        *,
-        states: Collection[str] = (),
-        any_of: bool = False,
-        timeout: float,
-    ) -> tuple[bool, list[KnownTask]]:
-        """Wait until tasks have ended.
-
-        Args:
-            items: Our own ids of them.
-            states: States besides the final ones in which a task is waited for no more.
-            any_of: One of them is enough.
-            timeout: Seconds.
-
-        Returns:
-            True if it came to that, and the tasks as they are now.
-
-        Raises:
-            NoTask: There is none of an id.
-        """
-        enough = any if any_of else all
-        tasks = [await self.task(item) for item in items]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                logs = {one.log for one in tasks}
-                async for _ in self.sessions.watching.changes(logs):
-                    tasks = [await self.task(item) for item in items]
-                    now = [one.task.state for one in tasks]
-                    if enough(is_terminal(one) or one in states for one in now):
-                        return True, tasks
-        return False, tasks
-
     @property
     def working(self) -> int:
         """Number of tasks of peers that are offered or at work now."""
@@ -296,29 +285,42 @@ class TaskService:
         await self.sessions.room.measure()
         async for log in self.sessions.busy():
             try:
-                await self.sessions.apply(
-                    log,
-                    lambda c: c.recover(
-                        may_repeat=self._may_repeat, wall_now=utc_now()
-                    ),
-                )
-                await self._exchange.want(log)
+                await self._recover(log)
+                await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
+        await self.files.resume(self._exchange.want)
         self._sweeping = asyncio.create_task(self._sweep())
+        self._renewing = asyncio.create_task(self.leases.run())
+
+    async def _recover(self, log: str) -> None:
+        """Decide about tasks of a session that nobody does any more."""
+        held = await self.leases.elsewhere()
+        conversation = await self.sessions.conversation(log)
+        elsewhere = self.desk.at_work(log)
+        for task in conversation.unfinished if held else ():
+            if await self.sessions.item_of(log, task.id) in held:
+                elsewhere.add(task.id)
+        await self.sessions.apply(
+            log,
+            lambda c: c.recover(
+                may_repeat=self._may_repeat, elsewhere=elsewhere, wall_now=utc_now()
+            ),
+        )
 
     async def close(self) -> None:
         """End the work on tasks; what was at work is settled at the next start."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for beside in (self._sweeping, self._renewing):
+            if beside is not None:
+                beside.cancel()
         await self._exchange.close()
         await self.desk.close()
-        await asyncio.gather(*self._doing, return_exceptions=True)
+        await self._exchange.settle()
         await self.sessions.settle()
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._exchange.serve(channel)
+        await self._exchange.serve(channel, uri)
 
     async def recheck(self) -> None:
         """End the tasks that the owner's policy lets go on no more."""
@@ -333,6 +335,7 @@ class TaskService:
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         self.desk.drop(log)
+        await self.files.forget_log(log)
         return await self.sessions.delete(log)
 
     # What follows from a step. Nothing here waits.
@@ -341,24 +344,11 @@ class TaskService:
         self._exchange.follow(log, step)
         self.desk.follow(log, step)
         if step.tasks and self.desk.working:
-            self._do(self.desk.end_finished(log, list(step.tasks)))
+            self._exchange.do(self.desk.end_finished(log, list(step.tasks)))
         for name in step.ready:
-            self._do(self._release(log, name))
+            self._exchange.do(self._release(log, name))
         for name in step.start:
-            self._do(self._start_again(log, name))
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        async def guarded() -> None:
-            try:
-                await work
-            except (InteractionError, CallError) as exc:
-                logger.info("a step of a session did not follow: %s", exc)
-            except Exception:
-                logger.exception("a step of a session failed")
-
-        task = asyncio.create_task(counted(guarded()))
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
+            self._exchange.do(self._start_again(log, name))
 
     async def _start_again(self, log: str, name: str) -> None:
         task = await self._created(log, name)
@@ -412,7 +402,8 @@ class TaskService:
             before, offset = offset, time.time() - time.monotonic()
             try:
                 self.sessions.expire()
-                if self.sessions.room.is_nearly_full:
+                files = self.files.spool
+                if self.sessions.room.is_nearly_full or files.is_nearly_full():
                     await self.prune()
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
@@ -432,7 +423,7 @@ class TaskService:
         since = time.time() - self._config.max_wait
         async for log in self.sessions.busy():
             try:
-                if await self.sessions.updated(log) < since:
+                if (await self.sessions.head(log)).updated < since:
                     reason = f"the peer said nothing for {self._config.max_wait:g} s"
                     await self._give_up(log, reason, also_at_work=False)
             except InteractionError:
@@ -441,10 +432,12 @@ class TaskService:
 
     async def prune(self) -> None:
         """Drop the sessions and contents that are older than the owner wants."""
+        before = time.time() - self._config.keep_content_days * DAY
         gone = await self.sessions.room.prune(
             older_than=time.time() - self._config.keep_days * DAY,
-            content_before=time.time() - self._config.keep_content_days * DAY,
+            content_before=before,
         )
+        await self.files.prune(before=before)
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
 
@@ -469,6 +462,9 @@ class TaskService:
                         wall_now=utc_now(),
                     ),
                 )
+        if conversation.registered and not conversation.is_requester:
+            # The owner sees what waits for it; it goes with the session.
+            return
         for peer in conversation.peers() if also_at_work else away:
             await self.sessions.acknowledge_all(log, sender=peer)
 
@@ -487,9 +483,6 @@ class TaskService:
             if exc.code in (InteractionFault.STATE, InteractionFault.CLOSED):
                 raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
-
-    async def _room(self, log: str, peer: str) -> None:
-        await self._exchange.room(log, peer)
 
     def _check_size(self, element: Message | Task) -> None:
         size = element_size(element)

@@ -16,7 +16,7 @@ from typing import Any
 
 from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
-from anp.interaction.elements import LOCAL, Session, SessionEvent, Task
+from anp.interaction.elements import LOCAL, Session, SessionEvent, Task, Unreadable
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Acknowledgement, Send, SessionOpen
 from anp.interaction.record import RECENT_EVENTS, Step
@@ -24,7 +24,6 @@ from anp.interaction.states import is_terminal
 from anp.interaction.stored import (
     event_bytes,
     head_bytes,
-    read_event,
     read_head,
     read_task,
     task_bytes,
@@ -33,6 +32,7 @@ from anp.sidecar.tasks.known import (
     KnownTask,
     Maker,
     NoTask,
+    event_in,
     known_task,
     new_id,
     owner_name,
@@ -248,6 +248,7 @@ class Sessions:
                     conversation.operation_of(event, peer)
                     for event in events
                     if event.number in wanted
+                    and not isinstance(event.content, Unreadable)
                 ]
                 if found:
                     return found
@@ -307,8 +308,8 @@ class Sessions:
         """Return a page of the heads of all sessions, newest first."""
         return await asyncio.to_thread(self._store.logs, before=before, limit=limit)
 
-    async def updated(self, log: str) -> float:
-        """Return when a session was changed last, in seconds since 1970.
+    async def head(self, log: str) -> Log:
+        """Return the head of a session as it is stored.
 
         Raises:
             InteractionError: There is no such session.
@@ -318,7 +319,7 @@ class Sessions:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "there is no such session"
             )
-        return found.updated
+        return found
 
     async def busy(self) -> AsyncIterator[str]:
         """Yield our own ids of the sessions that a restart has to look at."""
@@ -337,8 +338,7 @@ class Sessions:
         self, log: str, *, after: int = 0, limit: int = PAGE
     ) -> list[SessionEvent]:
         """Return stored events of a session in order."""
-        rows = await self.stored(log, after=after, limit=limit)
-        return [read_event(row.content) for row in rows]
+        return [*map(event_in, await self.stored(log, after=after, limit=limit))]
 
     async def stored(
         self, log: str, *, after: int = 0, limit: int = PAGE
@@ -483,7 +483,7 @@ class Sessions:
     def _read(self, log: str, after: int) -> Iterator[SessionEvent]:
         while rows := self._store.log_events(log, after=after):
             after = rows[-1].number
-            yield from (read_event(row.content) for row in rows)
+            yield from map(event_in, rows)
 
     def _forget(self) -> None:
         """Take sessions out of memory, the longest unused first."""

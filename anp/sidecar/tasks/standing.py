@@ -18,6 +18,9 @@ class Standing:
         self._untold: dict[str, dict[str, int]] = {}
         self._ours: dict[str, dict[str, int]] = {}
         "The number of our unfinished tasks at a peer, by session."
+        self._dialled: dict[str, dict[str, int]] = {}
+        self._awaited: dict[str, dict[str, int]] = {}
+        self._registered: dict[str, dict[str, int]] = {}
         self._agents: dict[str, tuple[str, ...]] = {}
         "The peers of each session that is in one of them."
 
@@ -35,6 +38,13 @@ class Standing:
             _mark(self._untold, agent, log, waiting)
             count = sum(agent_name(one.executor) == agent for one in open_tasks)
             _mark(self._ours, agent, log, is_ours, count)
+            # Where the peer brings news, we dial it only to tell it something.
+            dials = is_ours and (waiting or not conversation.registered)
+            _mark(self._dialled, agent, log, dials)
+            awaited = is_ours and bool(conversation.registered)
+            _mark(self._awaited, agent, log, awaited)
+            registered = bool(conversation.registered) and not conversation.is_requester
+            _mark(self._registered, agent, log, registered)
         self._agents[log] = tuple(agents)
 
     def drop(self, log: str) -> None:
@@ -42,6 +52,9 @@ class Standing:
         for agent in self._agents.pop(log, ()):
             _mark(self._untold, agent, log, False)
             _mark(self._ours, agent, log, False)
+            _mark(self._dialled, agent, log, False)
+            _mark(self._awaited, agent, log, False)
+            _mark(self._registered, agent, log, False)
 
     def untold(self, peer: str) -> list[str]:
         """Return the sessions of which a peer does not know everything."""
@@ -54,6 +67,22 @@ class Standing:
     def working_for_us(self) -> list[str]:
         """Return the peers that have something to do for us."""
         return list(self._ours)
+
+    def is_dialled(self, peer: str) -> bool:
+        """Return whether we need a line to a peer."""
+        return agent_name(peer) in self._dialled
+
+    def is_awaited(self, peer: str) -> bool:
+        """Return whether a peer is to bring us news of tasks."""
+        return agent_name(peer) in self._awaited
+
+    def registered(self, peer: str) -> list[str]:
+        """Return the unfinished sessions of which a peer wants news brought to it."""
+        return list(self._registered.get(agent_name(peer), ()))
+
+    def all_registered(self) -> list[str]:
+        """Return the peers that want news brought to them."""
+        return list(self._registered)
 
     def works_for_us(self, peer: str) -> bool:
         """Return whether there are any of `ours`."""

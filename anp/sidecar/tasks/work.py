@@ -21,6 +21,7 @@ from anp.interaction.elements import (
     Part,
     PartKind,
     SenderRole,
+    Session,
     Task,
     TaskProgress,
 )
@@ -30,13 +31,17 @@ from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
     current_requester,
 )
+from anp.sidecar.files.call_folder import CallFolder, CallFolders
+from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
+from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.sessions import Sessions, utc_now
@@ -108,6 +113,7 @@ class Worker:
         sessions: Sessions,
         capabilities: CapabilityCalls,
         room: Room,
+        folders: CallFolders,
         max_wait: float,
         peer: str,
         peer_did: str,
@@ -119,6 +125,7 @@ class Worker:
             log: Our own id of its session.
             task: As it was created, with its messages.
             room: Waits until the requester has read most of what it was told.
+            folders: Makes the folder for the files of its call.
             max_wait: Seconds for which it may wait for the owner's word.
             peer: The requester's DID in its canonical form.
             peer_did: Its DID as it shows itself.
@@ -130,6 +137,8 @@ class Worker:
         self._sessions = sessions
         self._capabilities = capabilities
         self._room = room
+        self._folders = folders
+        self._folder: CallFolder | None = None
         self._max_wait = max_wait
         self.peer = peer
         "The requester's DID in its canonical form."
@@ -158,12 +167,36 @@ class Worker:
         """See `Requester`."""
         return self._told
 
+    async def begin(self) -> bool:
+        """See `Requester`."""
+        was_started = self._started
+        await self._report(TaskState.WORKING)
+        self._started = True
+        return was_started
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        """See `Requester`."""
+        await self._tell_waiting()
+        await self._room(self._log, self._task.requester)
+        await self._post(parts, purpose=MessagePurpose.COMMUNICATION)
+
     async def update(self, parts: Sequence[Part]) -> None:
         """See `Requester`; who reads slowly holds up the work, and fills no memory."""
         self._told = True
         await self._tell_waiting()
         await self._room(self._log, self._task.requester)
         await self._post(parts, purpose=MessagePurpose.RESULT, final=False)
+
+    @property
+    def folder(self) -> str:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        return str(self._folder.path)
+
+    async def send_file(self, file: GivenFile) -> None:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        await self.update([await self._folder.send(file)])
 
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
@@ -179,8 +212,10 @@ class Worker:
         # What came before is an answer to nothing; the next message is the one.
         asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
         self._asked = asked
-        state = TaskState.AUTH_REQUIRED if question.url else TaskState.INPUT_REQUIRED
-        await self._report(state)
+        auth = question.auth or question.url
+        await self._report(
+            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED
+        )
         await self._post(
             [Part.text(question.text)],
             purpose=MessagePurpose.COMMUNICATION,
@@ -242,6 +277,9 @@ class Worker:
         except Exception:
             logger.exception("task failed session=%s", self._log)
             await self._finish(TaskState.FAILED, "500", "the work failed")
+        finally:
+            if self._is_over:
+                await self._folders.drop_inputs(self._log, self._task)
 
     async def _finish(self, state: TaskState, code: str, reason: str) -> None:
         try:
@@ -274,14 +312,25 @@ class Worker:
             return await self._refuse(
                 state, "unknown_action", self._unknown(), later="503"
             )
-        arguments = arguments_of(self._task, capability)
-        if arguments is None:
-            return await self._refuse(
-                state, "400", "the arguments are a JSON object in a data item"
-            )
+        try:
+            arguments = arguments_of(self._task, capability)
+        except UnfitPartsError as exc:
+            return await self._refuse(state, "400", str(exc))
         if state == TaskState.REQUESTED:
             await self._report(TaskState.ACCEPTED)
-        self._key = start_key(conversation.session, self._task)
+        async with self._folders.of_call(self._log, self._task) as self._folder:
+            try:
+                arguments = await self._folder.fill(arguments)
+            except FileFailed as exc:
+                return await self._over(
+                    TaskState.FAILED, code="file_failed", reason=str(exc)
+                )
+            return await self._work(conversation.session, capability, arguments)
+
+    async def _work(
+        self, session: Session, capability: Capability, arguments: dict[str, Any]
+    ) -> None:
+        self._key = start_key(session, self._task)
         notes = asyncio.create_task(counted(self._tell_progress()))
         current_requester.set(self)
         report_progress.set(self._note)
@@ -336,7 +385,7 @@ class Worker:
                     max_payload=MAX_VALUES,
                     # The requester names no time, so the owner's limits hold alone.
                     asked=math.inf,
-                    begin=self._begin,
+                    begin=self.begin,
                 )
             except ApprovalPending as exc:
                 if clock() >= ends:
@@ -345,10 +394,6 @@ class Worker:
                     ) from exc
                 # It stays accepted; the owner's word comes into the store.
                 await asyncio.sleep(APPROVAL_CHECK)
-
-    async def _begin(self) -> None:
-        await self._report(TaskState.WORKING)
-        self._started = True
 
     def _find(self) -> Capability | None:
         return self._capabilities.gate.find(self._way, self.peer, self._task.capability)
@@ -443,38 +488,6 @@ class Worker:
 
     def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
         return self._sessions.apply(self._log, act)
-
-
-def arguments_of(task: Task, capability: Capability) -> dict[str, Any] | None:
-    """Return the arguments in a task's messages, or None if there are none.
-
-    They are the first JSON object. A text will do for a capability that needs nothing
-    but one text.
-    """
-    parts = [part for message in task.messages for part in message.parts]
-    for part in parts:
-        if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return part.content
-    texts = [part.content for part in parts if isinstance(part.content, str)]
-    name = _only_text(capability)
-    if not texts:
-        return {} if not parts else None
-    return None if name is None else {name: "\n".join(texts)}
-
-
-def _only_text(capability: Capability) -> str | None:
-    schema = capability.input_schema
-    if not isinstance(schema, dict):
-        return None
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return None
-    required = schema.get("required", [])
-    if len(required) != 1:
-        return None
-    kind = properties.get(required[0])
-    is_text = isinstance(kind, dict) and kind.get("type") == "string"
-    return str(required[0]) if is_text else None
 
 
 def _part_of(output: Any) -> Part:

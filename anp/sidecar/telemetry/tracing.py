@@ -15,7 +15,7 @@ from opentelemetry.trace import get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from anp.errors import ConfigError
-from anp.sidecar.config.settings import OtelConfig
+from anp.sidecar.config.otel import OtelConfig
 from anp.version import daemon_version
 
 if TYPE_CHECKING:

@@ -325,6 +325,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 names=LOG.names,
             )
         )
+        store.lease_items({"0b": LOG.id}, owner="0c", now=0.0, until=1000.0)
     if isinstance(record, HalfRecord):
         record = replace(record, revision=1)
     key = key_of(record)
@@ -360,6 +361,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "log": store.log(LOG.id) is not None,
                 "log_name": store.log_named(LOG.names[0]) is not None,
                 "log_item": bool(store.items_of_log(LOG.id)),
+                "log_lease": bool(store.leases()),
             }
             # These are found only together with their log and their item.
             if present["log"]:

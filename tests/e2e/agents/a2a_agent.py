@@ -1,8 +1,8 @@
 """An A2A agent made with `a2a-sdk`; run as: python a2a_agent.py PORT [MODE].
 
 The text it gets says what it does: `shout TEXT`, `slow TEXT`, `ask`, `fail`, `reject`,
-`login`, `file`, `huge N`, `flood N`, `hang`, `whoami`, `cancelled`, `chunks`, `poem N`,
-`done TEXT`; data is summed up. Whoever answers `ask` or `login` gets the answer back.
+`login`, `badge`, `file`, `huge N`, `flood N`, `hang`, `whoami`, `cancelled`, `chunks`,
+`poem N`, `done TEXT`; data is summed up. Whoever answers a question gets it back.
 MODE is `stream` (default), `poll` (no streaming), `rest` (HTTP+JSON), `old` (0.3)
 or `elsewhere`.
 """
@@ -119,6 +119,9 @@ class Executor(AgentExecutor):
                 await task.requires_auth(
                     said("sign in at https://login.example/a?b=1 first")
                 )
+                return
+            case "badge":
+                await task.requires_auth(said("show your badge"))
                 return
             case "fail":
                 await task.failed(said("no oven"))

@@ -175,6 +175,15 @@ def _a2a(
     _url(url, fields)
 
 
+@_kind("inbox", CAPABILITIES, EXPOSE, *HINTS)
+def _inbox(
+    name: Annotated[str, typer.Argument(help="Name of the attachment.")],
+    fields: Fields,
+) -> None:
+    """Attach an agent that is no server: it reads its tasks from the daemon."""
+    fields["name"] = name
+
+
 @_kind(
     "python",
     *(NAME, EXPOSE, ENV),
@@ -396,5 +405,9 @@ def _command(home: Path, spec: AttachmentSpec) -> str:
     for option in OPTIONS[spec.kind]:
         for word in option.form.write(getattr(spec, option.field)):
             words += [option.flag] if word is None else [option.flag, word]
-    words += ["--", *spec.command] if spec.command else [spec.url or spec.target]
+    words += (
+        ["--", *spec.command]
+        if spec.command
+        else [spec.url or spec.target or spec.name]
+    )
     return shlex.join(words)

@@ -46,6 +46,29 @@ def list_sessions(
     print_list(found, found["sessions"], columns, as_json=as_json)
 
 
+@sessions_app.command("outbox")
+def list_outbox(
+    context: typer.Context,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Try all again, dead letters too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the news that wait for peers which want them brought to an address."""
+    client = client_of(context)
+    found = client.post("/v1/outbox/retry") if retry else client.get("/v1/outbox")
+    columns: dict[str, Column] = {
+        "SESSION": "session",
+        "PEER": "peer",
+        "ADDRESS": "address",
+        "EVENTS": "waiting",
+        "SINCE": lambda one: when(one["since"]),
+        "STATE": lambda one: "DEAD" if one["dead"] else "waits",
+        "PROBLEM": "problem",
+    }
+    print_list(found, found["letters"], columns, as_json=as_json)
+
+
 @sessions_app.command("show")
 def show_session(
     context: typer.Context, session: SessionId, as_json: Json = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from starlette.requests import Request
@@ -29,6 +29,7 @@ from anp.sidecar.api.requests import EmptyBody
 from anp.sidecar.api.table import LocalScope, Media, get, integer_of, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.tasks.chronicle import Chronicle
+from anp.sidecar.tasks.delivery.outbox import Letter
 from anp.sidecar.tasks.sessions import NoTask
 
 __all__ = ["SessionOperations"]
@@ -39,6 +40,14 @@ class DeletedSession:
     """A session was deleted here, with everything in it; its peers keep theirs."""
 
     id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """News of sessions that wait for requesters who registered an address."""
+
+    letters: Sequence[Letter]
+    "The oldest first; those that are `dead` are dialled no more."
 
 
 class SessionOperations:
@@ -66,6 +75,17 @@ class SessionOperations:
                 return SessionPage(found, None)
             before = page[-1].id
         return SessionPage(found, found[-1].id)
+
+    @get("/v1/outbox", Undelivered, scope=LocalScope.OWNER)
+    async def list_outbox(self, request: Request) -> Undelivered:
+        """List the news that wait for peers who want them brought to an address."""
+        return Undelivered(await self._tasks.outbox.letters())
+
+    @post("/v1/outbox/retry", Undelivered, body=EmptyBody, scope=LocalScope.OWNER)
+    async def retry_outbox(self, request: Request, body: EmptyBody) -> Undelivered:
+        """Bring all news again, dead letters too, for another day."""
+        self._tasks.outbox.retry()
+        return Undelivered(await self._tasks.outbox.letters())
 
     @get("/v1/sessions/{id}", SessionDetails, problems=(404,), scope=LocalScope.AGENT)
     async def get_session(self, request: Request) -> SessionDetails:
@@ -143,7 +163,8 @@ class SessionOperations:
             if not rows:
                 return
             for row in rows:
-                yield row.content + b"\n"
+                lost = f'{{"number":{row.number},"damaged":true}}'.encode()
+                yield (lost if row.damaged else row.content) + b"\n"
             after = rows[-1].number
 
 

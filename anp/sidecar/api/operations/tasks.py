@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Final
 
-from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anp.errors import BusyError, CallError, ErrorKind
+from anp.errors import BusyError
 from anp.interaction.elements import Part
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
+from anp.sidecar.api.operations.files import file_answer
+from anp.sidecar.api.operations.task_bodies import (
+    DependencyBody,
+    MessageBody,
+    StartBody,
+    WaitBody,
+    WaitedTasks,
+    parts_of,
+)
 from anp.sidecar.api.operations.task_views import (
     NEWEST,
     TaskDetails,
@@ -26,9 +31,9 @@ from anp.sidecar.api.operations.task_views import (
     task_view,
 )
 from anp.sidecar.api.problems import ApiError
-from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, switch
+from anp.sidecar.api.requests import EmptyBody, switch
 from anp.sidecar.api.table import (
-    STRICT,
+    BYTES_TYPE,
     LocalScope,
     Media,
     Query,
@@ -46,7 +51,6 @@ from anp.sidecar.tasks.work import ACTION
 __all__ = [
     "LAST_EVENT_ID",
     "PAGE_OF_IDS",
-    "StartBody",
     "TaskOperations",
     "after_of",
     "check_room",
@@ -82,144 +86,6 @@ PAGE_OF_IDS: Final = (
 LAST_EVENT_ID: Final = {
     "Last-Event-ID": "Only events with higher numbers, as an `EventSource` sends it."
 }
-
-OwnId = Annotated[str, Field(min_length=1, max_length=64)]
-
-FinalState = Literal["completed", "failed", "canceled", "rejected"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartBody:
-    """One content; exactly one of `text`, `value`, `bytes` and `uri` is given."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    text: str | None = None
-    value: Any = None
-    "A JSON value other than null."
-
-    bytes: str | None = None
-    "Bytes in base64."
-
-    uri: Annotated[str, Field(max_length=2048)] | None = None
-    "Address of content elsewhere; the peer decides if it fetches it."
-
-    media_type: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    "Its format; without it the usual one."
-
-    name: Annotated[str, Field(max_length=255)] = ""
-    "Name for people, such as a file's."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DependencyBody:
-    """A task that another one waits for, with the ends that will do."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    task: OwnId
-    "Our own id of it."
-
-    states: Annotated[list[FinalState], Field(min_length=1, max_length=4)] = field(
-        default_factory=lambda: ["completed"]
-    )
-    "The final states that will do; `failed` makes this task the one for failures."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartBody:
-    """A task for a peer."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    peer: PeerName | None = None
-    "Name, DID, URL or `URL#DID`; not needed with `session` or `find`."
-
-    find: Annotated[str, Field(min_length=1, max_length=300)] | None = None
-    """Name of a capability, in place of `peer` and `capability`: the task goes to the
-    best of the allowed peers that publish it, and to the next one as long as nothing
-    ran."""
-
-    session: OwnId | None = None
-    "Our own id of a session that the task belongs to; without it a new one is made."
-
-    capability: Annotated[str, Field(max_length=300)] = ""
-    "Name of the peer's capability; empty when the words say what to do."
-
-    text: LongText | None = None
-    "Plain words."
-
-    input: dict[str, Any] | None = None
-    "The arguments."
-
-    parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
-    "Further contents."
-
-    depends_on: Annotated[list[OwnId | DependencyBody], Field(max_length=64)] = field(
-        default_factory=list
-    )
-    """Tasks of that session that have to end first: our own ids of those that have to
-    be completed, or objects."""
-
-    depends_any: bool = False
-    "One task of `depends_on` is enough."
-
-    trust_first_use: bool = False
-    """Accept the key of an unknown peer over an unencrypted connection.
-
-    Needs the scope `owner`.
-    """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitBody:
-    """The tasks that somebody waits for."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    tasks: Annotated[list[OwnId], Field(min_length=1, max_length=256)]
-    "Our own ids of them."
-
-    mode: Literal["all", "any"] = "all"
-    "All of them, or any one."
-
-    states: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=64)]], Field(max_length=16)
-    ] = field(default_factory=list)
-    "States besides the final ones that end the waiting, such as `x-input-required`."
-
-    timeout: Annotated[float, Field(gt=0, le=3_600)] = 60.0
-    "Seconds."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitedTasks:
-    """Tasks that were waited for."""
-
-    done: bool
-    "False when the time was over before."
-
-    tasks: Sequence[TaskView]
-    "The tasks as they are now, in the order of the request."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageBody:
-    """A message about a task, such as the answer to its question."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    text: LongText | None = None
-    "Plain words."
-
-    value: Any = None
-    "A JSON value other than null, such as one of the question's schema."
-
-    parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
-    "Further contents."
-
-    action: Literal["accept", "decline", "cancel"] = "accept"
-    "`decline`: no answer is given; `cancel`: nor is one wanted to be asked for."
 
 
 class TaskOperations:
@@ -278,10 +144,17 @@ class TaskOperations:
                 raise NoTask(f"session or task {own_id}")
         by_owner = scope_of(request) is LocalScope.OWNER
         maker = Maker.OWNER if by_owner else Maker.AGENT
-        parts = _parts(body.parts, text=body.text, value=body.input)
+        parts = parts_of(
+            body.parts,
+            text=body.text,
+            value=body.input,
+            upload=self._daemon.tasks.files.spool.upload,
+        )
         if body.find is not None:
-            if body.capability or needed:
-                raise ApiError(400, "`find` stands without capability and depends_on")
+            if body.capability or needed or body.notify:
+                raise ApiError(
+                    400, "`find` stands without capability, depends_on and notify"
+                )
             known = await self._daemon.dispatcher.start_task(
                 body.find, parts=parts, maker=maker
             )
@@ -295,6 +168,7 @@ class TaskOperations:
                 needs=[" ".join(one.states) for one in needed],
                 needs_any=body.depends_any,
                 trust_first_use=body.trust_first_use,
+                notify=body.notify,
                 maker=maker,
             )
         return JsonAnswer(
@@ -319,7 +193,7 @@ class TaskOperations:
         check_room(request, sessions.watchers)
         sessions.watchers += 1
         try:
-            done, tasks = await self._daemon.tasks.wait(
+            done, tasks = await self._chronicle.wait(
                 body.tasks,
                 states=body.states,
                 any_of=body.mode == "any",
@@ -358,7 +232,12 @@ class TaskOperations:
     async def send_message(self, request: Request, body: MessageBody) -> TaskDetails:
         """Send a message about a task of ours, such as an answer to its question."""
         known = await self._find(request)
-        parts = _parts(body.parts, text=body.text, value=body.value)
+        parts = parts_of(
+            body.parts,
+            text=body.text,
+            value=body.value,
+            upload=self._daemon.tasks.files.spool.upload,
+        )
         if not parts and body.action == "accept":
             raise ApiError(400, "the message is empty")
         metadata = {} if body.action == "accept" else {ACTION: body.action}
@@ -384,9 +263,9 @@ class TaskOperations:
         "/v1/tasks/{id}/artifacts/{n}",
         Media(
             text="The bytes; images as such, all else to be saved.",
-            media_type="application/octet-stream",
+            media_type=BYTES_TYPE,
         ),
-        problems=(404,),
+        problems=(404, 424, 429),
         scope=LocalScope.AGENT,
     )
     async def get_artifact(self, request: Request) -> Response:
@@ -401,9 +280,15 @@ class TaskOperations:
             "Cache-Control": "no-store",
         }
         if media_type not in INLINE:
-            media_type = "application/octet-stream"
+            media_type = BYTES_TYPE
             # The peer's name for it is in the event; none of its words is a header.
             headers["Content-Disposition"] = "attachment"
+        if part.is_file:
+            files = self._daemon.tasks.files
+            kept = files.spool.find(known.log, known.task.id, str(part.content))
+            return await file_answer(
+                files, kept, headers | {"Content-Type": media_type}
+            )
         return Response(part.content, media_type=media_type, headers=headers)
 
     async def _find(self, request: Request) -> KnownTask:
@@ -459,28 +344,3 @@ def after_of(request: Request) -> int:
 
 def _ids(needed: Sequence[DependencyBody]) -> list[str]:
     return [one.task for one in needed]
-
-
-def _parts(parts: Sequence[PartBody], *, text: str | None, value: Any) -> list[Part]:
-    found = [] if value is None else [Part.value(value)]
-    found += [] if text is None else [Part.text(text)]
-    return found + [_part(one) for one in parts]
-
-
-def _part(body: PartBody) -> Part:
-    given = [body.text, body.value, body.bytes, body.uri]
-    if sum(one is not None for one in given) != 1:
-        raise ApiError(400, "a part has one of text, value, bytes and uri")
-    more: dict[str, Any] = {"name": body.name}
-    if body.media_type is not None:
-        more["media_type"] = body.media_type
-    if body.text is not None:
-        return Part.text(body.text, **more)
-    if body.uri is not None:
-        return Part.link(body.uri, **more)
-    if body.bytes is None:
-        return Part.value(body.value, **more)
-    try:
-        return Part.data(base64.b64decode(body.bytes, validate=True), **more)
-    except (binascii.Error, ValueError):
-        raise CallError(ErrorKind.USAGE, "bytes are not base64") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import groupby
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments.attachment import ToolError
-from anp.sidecar.attachments.part_json import MAX_NAME
+from anp.sidecar.attachments.part_json import FOLDERS, MAX_NAME
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ PART: Final[dict[str, Any]] = {
 }
 "JSON Schema of a file in the output of a call."
 
-_FOLDERS = re.compile(r".*[/\\]", re.DOTALL)
-
 
 def parts_of(found: Iterable[A2aPart], metadata: dict[str, Any]) -> list[Part]:
     """Return what an agent said, without its empty parts.
@@ -51,7 +48,7 @@ def _part_of(found: A2aPart, metadata: dict[str, Any]) -> Part | None:
         more["media_type"] = found.media_type
     if found.filename:
         # A name is data of the agent's, never a path.
-        more["name"] = _FOLDERS.sub("", found.filename)[:MAX_NAME]
+        more["name"] = FOLDERS.sub("", found.filename)[:MAX_NAME]
     match found.WhichOneof("content"):
         case "text":
             return Part.text(found.text, **more)

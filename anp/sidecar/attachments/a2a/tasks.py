@@ -112,12 +112,12 @@ class TaskRecord:
         """The agent's question, if its task waits for an answer."""
         if self.state not in WAITING:
             return None
-        url = ""
-        if self.state == AUTH_REQUIRED:
+        url, auth = "", self.state == AUTH_REQUIRED
+        if auth:
             links = [str(p.content) for p in self._said if p.kind is PartKind.URI]
             found = _URL.search(self.text)
             url = (links or [found[0] if found else ""])[0]
-        return Question(text=self.text or SAYS_NOTHING, url=url)
+        return Question(text=self.text or SAYS_NOTHING, url=url, auth=auth)
 
     def add(self, event: StreamResponse) -> News:
         """Take one event; return what it tells.

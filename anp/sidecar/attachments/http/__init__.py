@@ -11,4 +11,7 @@
 * `operations`: one call of a service: where each argument goes.
 * `declared`: capabilities that the owner describes.
 * `callback`: the kind `callback`: an agent that takes calls at a URL.
+* `bodies`: Bodies with files: bytes as they are, and forms of several parts. Pure.
+* `updates`: The calls about which agents at a URL may send updates, each by its own
+  token.
 """

@@ -3,24 +3,33 @@
 `POST {url}` with `{id, capability, input, caller: {did}, deadline}` is answered with
 `{output}`, or with 4xx or 5xx and `{error}`, a text or `{code, message}`. Without
 declared capabilities `GET {url}` has to answer `{capabilities: [...]}`.
+
+An answer of 202 means that updates follow, at the URL and with the token that the call
+names. Answers to the agent's questions, and the end of a call for which nobody waits,
+are posted to it as well: `{id, answer}` and `{id, cancel: true}`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
+import logging
+import math
 import time
 from binascii import Error as Base64Error
 from functools import partial
 from typing import Any
 
+from anp.sidecar.attachments.assignment import Assignment
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
     ToolError,
 )
+from anp.sidecar.attachments.http.answers import HttpAnswer
 from anp.sidecar.attachments.http.declared import as_tool, read_tool, wrap
 from anp.sidecar.attachments.http.endpoint import (
     CallContext,
@@ -28,6 +37,7 @@ from anp.sidecar.attachments.http.endpoint import (
 )
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.http.results import error_of
+from anp.sidecar.attachments.http.updates import UpdateDesk
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
 from anp.sidecar.attachments.tool_errors import status_in
@@ -36,6 +46,17 @@ from negotiation.exact_numbers import write_json
 
 __all__ = ["CallbackService", "sign"]
 
+logger = logging.getLogger(__name__)
+
+ACCEPTED = 202
+"Status by which an agent says that updates follow."
+
+ANSWER_PAUSES = (0.0, 1.0, 5.0, 30.0)
+"Seconds before each attempt to tell the agent the answer to its question."
+
+CANCEL_TIMEOUT = 2.0
+"Seconds that an agent gets to hear that nobody waits."
+
 PREFIX = "whsec_"
 "Begins keys that are written in base64, as Standard Webhooks has them."
 
@@ -43,9 +64,18 @@ PREFIX = "whsec_"
 class CallbackService(Service):
     """One life of an agent's callback URL."""
 
-    def __init__(self, spec: AttachmentSpec, limits: AttachmentLimits) -> None:
+    def __init__(
+        self, spec: AttachmentSpec, limits: AttachmentLimits, updates: UpdateDesk
+    ) -> None:
+        """Serve one agent.
+
+        Args:
+            updates: Where its calls are open for updates.
+        """
         super().__init__(spec, limits)
         self._key = b""
+        self._updates = updates
+        self._telling: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Read the secrets, also the key that signs, and make the client."""
@@ -53,6 +83,12 @@ class CallbackService(Service):
         if self._spec.secret:
             read = partial(read_secret, self._spec.secret, folder=self._spec.cwd)
             self._key = _key(await asyncio.to_thread(read))
+
+    async def close(self) -> None:
+        """End every connection; idempotent."""
+        for telling in self._telling:
+            telling.cancel()
+        await super().close()
 
     async def list(self) -> ToolListing:
         """Return the declared capabilities, or ask the agent for its own."""
@@ -82,24 +118,55 @@ class CallbackService(Service):
         self, tool: str, arguments: dict[str, Any], context: CallContext
     ) -> dict[str, Any]:
         """Post one call and return the output."""
-        body = {
+        body: dict[str, Any] = {
             "id": context.call_id,
             "capability": tool,
             "input": arguments,
             "caller": {"did": context.caller},
             "deadline": deadline_text(context),
         }
+        work = Assignment(
+            tool,
+            arguments,
+            caller=context.caller,
+            deadline=context.deadline,
+            max_result=self._limits.max_result,
+        )
+        work.on_change = lambda _: self._changed(context.call_id, work)
+        if work.key:
+            body["key"] = work.key
+        url = await self._updates.url(work)
+        with self._updates.admitting(work) as token:
+            if url is not None:
+                body["updates"] = {"url": url, "token": token}
+            try:
+                answer = await self._post(context.call_id, body)
+                if answer.status != ACCEPTED or url is None:
+                    return await self._output(answer, work)
+                try:
+                    # The attachment cancels this when its time is over.
+                    return await work.wait(math.inf)
+                except asyncio.CancelledError:
+                    await self._cancel(context.call_id)
+                    raise
+            finally:
+                work.end("canceled")
+
+    async def _post(self, call_id: str, body: dict[str, Any]) -> HttpAnswer:
         content = write_json(body, ensure_ascii=False).encode(errors="replace")
-        answer = await self._endpoint.ask(
+        return await self._endpoint.ask(
             "POST",
             self._url,
             headers={
                 "Content-Type": "application/json",
                 "Accept": "application/json",
-                **self._signed(context.call_id, content),
+                **self._signed(call_id, content),
             },
             content=content,
         )
+
+    async def _output(self, answer: HttpAnswer, work: Assignment) -> dict[str, Any]:
+        """Return the output of an answer that is the whole result."""
         try:
             said = answer.json() if answer.body else None
         except JsonError:
@@ -111,7 +178,41 @@ class CallbackService(Service):
             output = wrap(said["output"], None)
         if output is None:
             raise ToolError(502, 'the agent\'s answer is no {"output": ...}')
-        return output
+        if not work.ending:
+            # What it sent before the answer belongs to the result.
+            await work.complete(output)
+        return await work.wait(math.inf)
+
+    def _changed(self, call_id: str, work: Assignment) -> None:
+        """Tell the agent the answer to its question."""
+        if work.reply is None or work.ending:
+            return
+        reply = work.reply
+        value = {} if reply.value is None else {"value": reply.value}
+        said = {"action": reply.action, "text": reply.text, **value}
+        telling = asyncio.create_task(self._tell(call_id, work, {"answer": said}))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    async def _tell(self, call_id: str, work: Assignment, told: Any) -> None:
+        for pause in ANSWER_PAUSES:
+            await asyncio.sleep(pause)
+            if work.ending:
+                return
+            try:
+                answer = await self._post(call_id, {"id": call_id, **told})
+                if answer.status < 300:
+                    return
+            except (AttachmentError, ToolError) as exc:
+                logger.info("answer not taken attachment=%s: %s", self._url.host, exc)
+        if not work.ending:
+            work.fail(502, "the agent took no answer to its question")
+
+    async def _cancel(self, call_id: str) -> None:
+        """Tell the agent that nobody waits any more, if it listens."""
+        with contextlib.suppress(AttachmentError, ToolError, TimeoutError):
+            async with asyncio.timeout(CANCEL_TIMEOUT):
+                await self._post(call_id, {"id": call_id, "cancel": True})
 
     def _signed(self, call_id: str, content: bytes) -> dict[str, str]:
         if not self._key:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anp.sidecar.attachments.http.answers import is_json
+from anp.sidecar.attachments.http.bodies import MEDIA_TYPE, MULTIPART, form_schema
 from anp.sidecar.attachments.http.endpoint import CALLER_HEADER, DEADLINE_HEADER
 from anp.sidecar.attachments.http.openapi_schema import (
     OpenApiError,
@@ -19,13 +20,16 @@ from anp.sidecar.attachments.http.openapi_schema import (
 )
 from anp.sidecar.attachments.http.operations import (
     ANY_OBJECT,
+    STREAM_OUTPUT,
     STYLES,
     Body,
     HttpOperation,
     Parameter,
+    is_bytes,
     output_of,
 )
 from anp.sidecar.attachments.http.streams import STREAM_TYPES
+from anp.sidecar.attachments.part_json import FILE
 
 __all__ = ["OpenApiError", "OpenApi", "read_openapi"]
 
@@ -49,6 +53,10 @@ OUR_HEADERS = frozenset(
     }
 )
 "Headers that no argument of a peer may set."
+
+FORMS = ("form", "multipart")
+FLAT = ("json", *FORMS)
+"Encodings of bodies whose fields can lie beside the parameters."
 
 MAX_OPERATIONS = 2_000
 "Operations that are looked at."
@@ -202,6 +210,8 @@ class _Reader:
             },
             output_schema=output_schema,
             streams=self._streams(raw),
+            # Where it may answer with JSON, too, that is what a call of one turn gets.
+            updates={} if output_schema == STREAM_OUTPUT else None,
             wrapped=wrapped,
             read_only=method in READ_ONLY,
             idempotent=method in IDEMPOTENT,
@@ -279,16 +289,26 @@ class _Reader:
         media_type, encoding, media = _choose_media(found.get("content"))
         needed = found.get("required") is True
         schema = self._requests.read(media.get("schema", {}))
-        if encoding != "text" and _lies_flat(schema, properties, needed):
-            properties.update(schema["properties"])
+        if encoding in FLAT and _lies_flat(schema, properties, needed):
+            fields, files = schema["properties"], frozenset[str]()
+            if encoding == "multipart":
+                fields, files = form_schema(fields)
+            properties.update(fields)
             required += schema.get("required", [])
-            return Body(media_type=media_type, encoding=encoding, required=needed)
-        if encoding == "form":
+            return Body(
+                media_type=media_type,
+                encoding=encoding,
+                required=needed,
+                files=files,
+                types=_content_types(media.get("encoding")),
+            )
+        if encoding in FORMS:
             raise OpenApiError("its form has no plain fields")
         argument = "body" if "body" not in properties else "request_body"
         if argument in properties:
             raise OpenApiError("its parameters take the body's name")
-        properties[argument] = schema if encoding == "json" else {"type": "string"}
+        kinds = {"json": schema, "text": {"type": "string"}, "file": FILE}
+        properties[argument] = kinds[encoding]
         if needed:
             required.append(argument)
         return Body(
@@ -377,6 +397,22 @@ def _description(raw: dict[str, Any], item: dict[str, Any]) -> str:
     return ""
 
 
+def _content_types(encodings: Any) -> dict[str, str]:
+    """Return the content types that a form says of its fields, where it is only one."""
+    if not isinstance(encodings, dict):
+        return {}
+    said = {
+        name: one.get("contentType")
+        for name, one in encodings.items()
+        if isinstance(one, dict)
+    }
+    return {
+        name: one.lower()
+        for name, one in said.items()
+        if isinstance(one, str) and MEDIA_TYPE.fullmatch(one.lower()) and "*" not in one
+    }
+
+
 def _choose_media(content: Any) -> tuple[str, Any, dict[str, Any]]:
     """Return the media type, its encoding and what the document says about it."""
     if not isinstance(content, dict) or not content:
@@ -387,7 +423,9 @@ def _choose_media(content: Any) -> tuple[str, Any, dict[str, Any]]:
             return media_type, "json", media
     for media_type, encoding in (
         ("application/x-www-form-urlencoded", "form"),
+        (MULTIPART, "multipart"),
         ("text/plain", "text"),
+        *((one, "file") for one in named if one == "*/*" or is_bytes(one)),
     ):
         media = named.get(media_type, ("", None))[1]
         if isinstance(media, dict):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
 from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.http.bodies import file_body, multipart_body
 from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.listing import Tool
 from negotiation.exact_numbers import write_json
@@ -27,6 +28,7 @@ __all__ = [
     "STREAM_OUTPUT",
     "STYLES",
     "accepted_types",
+    "is_bytes",
     "output_of",
     "build_request",
 ]
@@ -102,7 +104,7 @@ class Body:
     media_type: str
     "Content type that is sent."
 
-    encoding: Literal["json", "form", "text"]
+    encoding: Literal["json", "form", "text", "multipart", "file"]
     "Form in which the value is written."
 
     argument: str | None = None
@@ -110,6 +112,12 @@ class Body:
 
     required: bool = True
     "A request without it is an error."
+
+    files: frozenset[str] = frozenset()
+    "Fields of a form that are files, or lists of them."
+
+    types: Mapping[str, str] = field(default_factory=dict)
+    "Content types of a form's other fields, where the service says them."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,10 +174,10 @@ def output_of(media_types: Collection[str]) -> dict[str, Any] | None:
     """
     if media_types and all(one in STREAM_TYPES for one in media_types):
         return STREAM_OUTPUT
-    return BYTES_OUTPUT if media_types and all(map(_is_bytes, media_types)) else None
+    return BYTES_OUTPUT if media_types and all(map(is_bytes, media_types)) else None
 
 
-def _is_bytes(media_type: str) -> bool:
+def is_bytes(media_type: str) -> bool:
     """Return whether a media type is certainly neither JSON nor a text nor a stream."""
     kind, _, name = media_type.partition("/")
     if kind in {"audio", "font", "image", "model", "video"}:
@@ -224,9 +232,9 @@ def build_request(
         headers["Cookie"] = "; ".join(cookies)
     content = None
     if operation.body is not None:
-        content = _content(operation.body, left)
-        if content is not None:
-            headers["Content-Type"] = operation.body.media_type
+        found = _content(operation.body, left)
+        if found is not None:
+            content, headers["Content-Type"] = found
     target = _PLACEHOLDER.sub(lambda match: path[match[1]], operation.path)
     return HttpRequest(operation.method, target, "&".join(query), headers, content)
 
@@ -279,31 +287,40 @@ def _header_value(parameter: Parameter, value: Any) -> str:
     return text.strip()
 
 
-def _content(body: Body, left: dict[str, Any]) -> bytes | None:
-    if body.argument is not None:
-        if body.argument not in left:
-            if body.required:
-                raise ToolError(400, f"{body.argument} is missing")
-            return None
-        value = left[body.argument]
-    else:
-        if not left and not body.required:
-            return None
-        value = left
-    if body.encoding == "json":
-        return write_json(value, ensure_ascii=False).encode()
-    if body.encoding == "text":
-        if not isinstance(value, str):
-            raise ToolError(400, f"{body.argument} has to be a text")
-        return value.encode()
-    if not isinstance(value, dict):
-        raise ToolError(400, "a form has to be an object")
+def _content(body: Body, left: dict[str, Any]) -> tuple[bytes, str] | None:
+    """Return the body and its content type, or None if there is none."""
+    if body.argument is None:
+        return _written(body, left) if left or body.required else None
+    if body.argument in left:
+        return _written(body, left[body.argument])
+    if body.required:
+        raise ToolError(400, f"{body.argument} is missing")
+    return None
+
+
+def _written(body: Body, value: Any) -> tuple[bytes, str]:
+    match body.encoding:
+        case "json":
+            return write_json(value, ensure_ascii=False).encode(), body.media_type
+        case "text":
+            if not isinstance(value, str):
+                raise ToolError(400, f"{body.argument} has to be a text")
+            return value.encode(), body.media_type
+        case "file":
+            return file_body(body.media_type, body.argument or "body", value)
+        case "multipart":
+            return multipart_body(value, body.files, body.types)
+        case "form":
+            return _form(value), body.media_type
+
+
+def _form(value: Mapping[str, Any]) -> bytes:
     pairs = []
     for name, one in value.items():
-        field = Parameter(name=name, argument=name, place="query")
+        parameter = Parameter(name=name, argument=name, place="query")
         items = one if isinstance(one, list) else [one]
         pairs += [
-            f"{_encoded(name)}={_encoded(_scalar(field, item))}"
+            f"{_encoded(name)}={_encoded(_scalar(parameter, item))}"
             for item in items
             if item is not None
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import time
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -11,11 +10,12 @@ from typing import Any, Final
 from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.http.answers import HttpAnswer, OpenAnswer, is_json
+from anp.sidecar.attachments.http.bodies import MEDIA_TYPE
 from anp.sidecar.attachments.http.declared import wrap
 from anp.sidecar.attachments.http.endpoint import HttpEndpoint
 from anp.sidecar.attachments.http.operations import HttpOperation
 from anp.sidecar.attachments.http.streams import BodyStream, stream_of
-from anp.sidecar.attachments.requester import Requester
+from anp.sidecar.attachments.requester import Requester, joins_updates
 from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url
 from negotiation.errors import JsonError
@@ -37,10 +37,6 @@ LEAST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 3600.0
 "Longest pause that a service can tell, in seconds."
 
-MEDIA_TYPE: Final = re.compile(
-    r"[a-z0-9][a-z0-9!#$&^_.+-]{0,63}/[a-z0-9!#$&^_.+-]{1,63}"
-)
-
 
 class ResultReader:
     """Makes the result of one call from the answer of its service.
@@ -59,6 +55,7 @@ class ResultReader:
         """
         self._operation = operation
         self._requester = requester
+        self._joins = requester is None or joins_updates.get()
         self._max_size = max_size
 
     async def read(self, answer: OpenAnswer) -> dict[str, Any]:
@@ -85,20 +82,20 @@ class ResultReader:
         told, size = False, 0
         async for data in answer.chunks():
             parts = stream.feed(data)
-            if self._requester is None:
+            if self._joins:
                 size += len(data)
                 self._join(joined, parts, size)
-            elif parts:
+            if parts and self._requester is not None:
                 # Nothing more is read until the requester has room again.
                 told = True
                 await self._tell(parts)
         parts = stream.end()
-        if self._requester is None:
+        if self._joins:
             self._join(joined, parts, size)
-        elif parts:
+        if parts and self._requester is not None:
             told = True
             await self._tell(parts)
-        return {} if told else {"result": joined}
+        return {} if told and not self._joins else {"result": joined}
 
     async def _tell(self, parts: list[Part]) -> None:
         assert self._requester is not None
@@ -120,7 +117,7 @@ class ResultReader:
             )
         if len(answer.body) > self._max_size:
             raise ToolError(502, f"the answer is over {self._max_size} bytes")
-        if self._requester is not None:
+        if self._requester is not None and not self._joins:
             await self._tell([Part.data(answer.body, media_type=said)])
             return {}
         return {

@@ -21,6 +21,8 @@ if sys.version_info < (3, 9):  # noqa: UP036 -- the owner's Python, not the daem
     sys.exit("Python 3.9 or later is needed")
 
 import asyncio
+import base64
+import binascii
 import collections.abc
 import contextlib
 import dataclasses
@@ -31,11 +33,13 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import io
 import json
 import os
 import pathlib
 import socket
 import struct
+import tempfile
 import threading
 import types
 import typing
@@ -76,7 +80,7 @@ TEXTS = {
     datetime.time: ("time", datetime.time.fromisoformat),
     uuid.UUID: ("uuid", uuid.UUID),
     decimal.Decimal: (None, decimal.Decimal),
-    pathlib.Path: (None, pathlib.Path),
+    pathlib.Path: ("path", pathlib.Path),
 }
 "Types that travel as strings: their `format`, and how a string becomes one."
 
@@ -88,6 +92,31 @@ ARRAYS = {
     collections.abc.Iterable: list,
     collections.abc.Set: set,
 }
+FILE: Schema = {
+    "type": "object",
+    "properties": {
+        "mediaType": {"type": "string"},
+        "name": {"type": "string"},
+        "data": {"type": "string", "description": "Bytes in base64."},
+    },
+    "required": ["mediaType", "data"],
+}
+"Bytes in JSON; the same as `FILE` of `part_json.py`."
+
+BYTES = (bytes, bytearray, memoryview)
+BINARY = "application/octet-stream"
+
+MAX_INLINE = 1024 * 1024
+"Bytes of a content that goes in a message itself."
+
+BEGINNINGS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+"Media types of bytes of which the function does not say what they are."
+
 METHODS = (types.FunctionType, staticmethod, classmethod)
 OBJECTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 
@@ -249,6 +278,32 @@ def fields_of(hint: Any) -> dict[str, tuple[Any, bool, Any]]:
     return found
 
 
+def is_bytes(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BYTES)
+
+
+def is_file(hint: Any) -> bool:
+    """Tell whether a type is a dataclass of the owner's with bytes and their type."""
+    if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
+        return False
+    fields = fields_of(hint)
+    data = fields.get("data")
+    return data is not None and is_bytes(bare(data[0])[0]) and "media_type" in fields
+
+
+def is_large_or_path(value: Any) -> bool:
+    """Tell whether a value goes to the caller by way of the folder of its call."""
+    if is_file(type(value)):
+        value = value.data
+    if isinstance(value, BYTES):
+        return len(value) > MAX_INLINE
+    return isinstance(value, (pathlib.PurePath, io.IOBase))
+
+
+def is_binary(value: Any) -> bool:
+    return isinstance(value, BYTES) or is_file(type(value))
+
+
 def schema_of(hint: Any, inside: tuple[Any, ...] = ()) -> Schema:
     """Return the JSON Schema of a type hint; what has none allows every value."""
     hint, text = bare(hint)
@@ -266,6 +321,8 @@ def plain_schema(hint: Any, inside: tuple[Any, ...]) -> Schema:
     if isinstance(hint, type) and hint in TEXTS:
         form = TEXTS[hint][0]
         return {"type": "string", "format": form} if form else {"type": "string"}
+    if is_bytes(hint) or is_file(hint):
+        return FILE
     origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in UNIONS:
         return union_schema(args, inside)
@@ -373,6 +430,8 @@ def decode(value: Any, hint: Any, where: str) -> Any:
             return TEXTS[hint][1](value)
         except (ValueError, ArithmeticError):
             raise BadValue(f"{where}: {value!r:.80} is no {hint.__name__}") from None
+    if is_bytes(hint) or is_file(hint):
+        return decode_file(value, hint, where)
     origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in UNIONS:
         return decode_union(value, args, where)
@@ -466,6 +525,20 @@ def decode_tuple(value: Any, args: tuple[Any, ...], where: str) -> tuple[Any, ..
     return tuple(decode(v, args[n], f"{where}[{n}]") for n, v in enumerate(value))
 
 
+def decode_file(value: Any, hint: Any, where: str) -> Any:
+    expect(isinstance(value, dict), value, where, "an object with bytes in data")
+    expect(isinstance(value.get("data"), str), value, where, "bytes in data")
+    try:
+        data = base64.b64decode(value["data"], validate=True)
+    except (binascii.Error, ValueError):
+        raise BadValue(f"{where}: data is not base64") from None
+    if is_bytes(hint):
+        return hint(data)
+    told = {"media_type": value.get("mediaType", BINARY), "name": value.get("name", "")}
+    fields = fields_of(hint)
+    return hint(data=data, **{key: told[key] for key in told if key in fields})
+
+
 def decode_record(value: Any, hint: Any, where: str) -> Any:
     expect(isinstance(value, dict), value, where, "an object")
     fields = fields_of(hint)
@@ -493,6 +566,8 @@ def encode(value: Any) -> Any:
         return encode(value.value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if is_binary(value):
+        return encode_file(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = dataclasses.fields(value)
         return {field.name: encode(getattr(value, field.name)) for field in fields}
@@ -507,6 +582,18 @@ def encode(value: Any) -> Any:
     if isinstance(value, (uuid.UUID, decimal.Decimal, pathlib.PurePath)):
         return str(value)
     raise ValueError(f"{type(value).__name__} is no JSON value")
+
+
+def encode_file(value: Any) -> dict[str, str]:
+    """Return bytes as JSON has them."""
+    data = bytes(value if isinstance(value, BYTES) else value.data)
+    media_type, name = getattr(value, "media_type", ""), getattr(value, "name", "")
+    if not media_type:
+        found = (kind for begin, kind in BEGINNINGS if data.startswith(begin))
+        webp = data[:4] == b"RIFF" and data[8:12] == b"WEBP"
+        media_type = "image/webp" if webp else next(found, BINARY)
+    told = {"mediaType": str(media_type), "data": base64.b64encode(data).decode()}
+    return {**told, "name": str(name)} if name else told
 
 
 def encode_key(key: Any) -> str:
@@ -547,6 +634,7 @@ class Context:
         self._room = WINDOW
         self._told = told
         self.live = bool(told.get("live"))
+        self.joins = bool(told.get("joins")) or not self.live
         "True when somebody takes what comes before the answer."
 
         self.caller = str(told.get("caller", ""))
@@ -557,6 +645,10 @@ class Context:
 
         self.key = str(told.get("key", ""))
         "Key of this start, by which a repeated one can be dropped; may be empty."
+
+        folder = str(told.get("folder", ""))
+        self.folder = pathlib.Path(folder) if folder else None
+        "Folder of this call, for files; None in a call of one turn."
 
     @property
     def cancelled(self) -> bool:
@@ -577,6 +669,53 @@ class Context:
         The result is None when the caller does not want to answer.
         """
         return self._answer(self._ask(text, schema, url)())
+
+    def send_file(self, file: Any, name: str = "", media_type: str = "") -> Any:
+        """Give the caller a file: a path in `folder`, bytes, or an open file."""
+        self.wait_room()
+        self.give_file(file, name, media_type)
+
+    def files_in(self, value: Any) -> list[Any]:
+        """Return the files that a value is for the caller: one, or a list.
+
+        Bytes that fit a message are none: they go in it.
+        """
+        several = list(value) if isinstance(value, (list, tuple)) else [value]
+        goes = self.folder is not None and not self.joins
+        is_given = goes and all(map(is_large_or_path, several))
+        return several if is_given else []
+
+    def give_file(self, file: Any, name: str = "", media_type: str = "") -> None:
+        """Tell the daemon of a file, whatever is on its way already."""
+        self.check()
+        if self.folder is None:
+            raise Failure(400, "nobody takes files in a call of one turn")
+        if is_file(type(file)):
+            name, media_type = getattr(file, "name", ""), file.media_type
+            file = file.data
+        path = self._path_of(file, self.folder)
+        told = {"path": path, "name": str(name), "mediaType": str(media_type)}
+        self._runner.send(self._number, {"file": told})
+
+    def _path_of(self, file: Any, folder: pathlib.Path) -> str:
+        """Return the path of a file; bytes and what has no path are written first."""
+        if isinstance(file, (str, pathlib.PurePath)):
+            # A name alone is one in the folder of the call.
+            return str(folder / file)
+        if isinstance(file, io.IOBase):
+            if not file.closed and file.writable():
+                file.flush()
+            name = getattr(file, "name", None)
+            if isinstance(name, str):
+                return os.path.abspath(name)
+            file.seek(0)
+            file = file.read()
+        data = file.encode() if isinstance(file, str) else file
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, path = tempfile.mkstemp(prefix="content-", dir=folder)
+        with open(number, "wb") as written:
+            written.write(data)
+        return path
 
     def _ask(self, text: str, schema: Any, url: str) -> Callable[[], dict[str, Any]]:
         self.check()
@@ -632,6 +771,11 @@ class AsyncContext(Context):
         await self._until(lambda: bool(self._replies))
         return self._answer(wait())
 
+    async def send_file(self, file: Any, name: str = "", media_type: str = "") -> None:
+        """See `Context.send_file`."""
+        await self.room()
+        self.give_file(file, name, media_type)
+
     async def room(self) -> None:
         """See `Context.wait_room`."""
         await self._until(lambda: self._room > 0)
@@ -671,6 +815,7 @@ class Function:
                 self.context = parameter
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 self.by_name[parameter.name] = parameter
+        self.yields: Schema | None = None
         self.output_schema, self.wrap = self._output()
 
     def hint(self, parameter: inspect.Parameter) -> Any:
@@ -682,6 +827,7 @@ class Function:
             "description": inspect.getdoc(self.call) or "",
             "input_schema": self._input(),
             "output_schema": self.output_schema,
+            "updates": self.yields,
         }
 
     def _input(self) -> Schema:
@@ -717,7 +863,7 @@ class Function:
     def _joined_output(self, hint: Any) -> Schema:
         """Return the output schema of a call that gets all that is yielded at once."""
         args = typing.get_args(bare(hint)[0])
-        item = schema_of(args[0]) if args else {}
+        self.yields = item = schema_of(args[0]) if args else {}
         self.joins_text = item.get("type") == "string"
         joined = item if self.joins_text else {"type": "array", "items": item}
         if joined.get("items") == {}:
@@ -929,7 +1075,7 @@ class Runner:
                 self.joined(number, function, context, items)
             else:
                 value = await function.call(*positional, **named)
-                self.answer(number, function, value)
+                self.answer(number, function, context, value)
         except asyncio.CancelledError:
             self.fail(number, Failure(504, "cancelled"))
         except Exception as exc:  # noqa: BLE001 -- whatever it raises is the answer
@@ -952,7 +1098,7 @@ class Runner:
                 with contextlib.closing(value):
                     self.stream(number, function, context, value)
             else:
-                self.answer(number, function, value)
+                self.answer(number, function, context, value)
         except BaseException as exc:  # noqa: BLE001 -- also sys.exit() in a thread
             self.fail(number, exc)
         finally:
@@ -974,22 +1120,38 @@ class Runner:
         self, number: int, context: Context, items: list[Any], item: Any
     ) -> None:
         """Pass on what was yielded, or keep it for the end."""
+        files = context.files_in(item)
+        for file in files:
+            context.give_file(file)
+        if files:
+            return
         encoded = encode(item)
         if context.live:
-            self.send(number, {"update": encoded})
-        else:
+            # Bytes are a part of their own, and not an object that looks like one.
+            kind = (
+                "file" if isinstance(item, BYTES) or is_file(type(item)) else "update"
+            )
+            self.send(number, {kind: encoded})
+        if context.joins:
             items.append(encoded)
 
     def joined(
         self, number: int, function: Function, context: Context, items: list[Any]
     ) -> None:
         """End a call that yielded its results."""
-        output = {} if context.live else function.join(items)
+        output = function.join(items) if context.joins else {}
         self.send(number, {"output": output})
 
-    def answer(self, number: int, function: Function, value: Any) -> None:
+    def answer(
+        self, number: int, function: Function, context: Context, value: Any
+    ) -> None:
         try:
-            self.send(number, {"output": function.result(value)})
+            is_given = is_binary(value) or bool(context.files_in(value))
+            if context.live and not context.joins and is_given:
+                self.update(number, context, [], value)
+                self.send(number, {"output": {}})
+            else:
+                self.send(number, {"output": function.result(value)})
         except RecursionError:
             words = "the result is nested too deeply"
             self.fail(number, Failure(500, words, ran=True))

@@ -35,11 +35,17 @@ AGENT: Final = {
     *("GET /v1/peers/describe", "POST /v1/calls/follow"),
     *("POST /v1/peers/ask", "GET /v1/heard"),
     *("GET /v1/protocols", "GET /v1/consensus"),
-    *("GET /v1/tasks", "POST /v1/tasks", "GET /v1/tasks/{id}"),
+    *("GET /v1/tasks", "POST /v1/files", "POST /v1/tasks", "GET /v1/tasks/{id}"),
     *("GET /v1/tasks/{id}/events", "GET /v1/tasks/{id}/artifacts/{n}"),
     *("POST /v1/tasks/{id}/messages", "POST /v1/tasks/{id}/cancel"),
     *("GET /v1/sessions", "GET /v1/sessions/{id}", "GET /v1/sessions/{id}/events"),
     "POST /v1/sessions/{id}/close",
+    *("GET /v1/inbox", "POST /v1/inbox/next", "GET /v1/inbox/tasks"),
+    *(
+        f"{'POST' if what else 'GET'} /v1/inbox/{{id}}{what}"
+        for what in ("", "/ack", "/release", "/progress", "/messages", "/parts")
+    ),
+    *(f"POST /v1/inbox/{{id}}/{what}" for what in ("ask", "result", "failure")),
 }
 "Operations of scope `agent`: calls, and reading what they need."
 

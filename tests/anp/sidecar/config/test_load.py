@@ -128,7 +128,7 @@ MISTAKES = {
     '[[attach]]\nname = "x"\nkind = "mcp"': "command is missing",
     '[[attach]]\nname = "x"\nkind = "python"\ntarget = ":f"': "MODULE:FUNCTION",
     '[[attach]]\nname = "a.b"\nkind = "python"\ntarget = "m:f"': "attach[0].name",
-    '[[attach]]\nname = "x"\nkind = "ftp"': "'python' or 'a2a', got 'ftp'",
+    '[[attach]]\nname = "x"\nkind = "ftp"': "'a2a' or 'inbox', got 'ftp'",
     "[listen": "not valid TOML",
     "[listen]\n'a b' = 3": "unknown key listen.'a b'",
 }
@@ -275,7 +275,7 @@ def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
     )
     lines = [line for line in sections.splitlines() if not line.startswith(examples)]
     found = tomllib.loads("\n".join(lines))
-    assert len(found) == 19
+    assert len(found) == 20
     assert load(tmp_path, "\n".join(lines)) == load(tmp_path)
 
 

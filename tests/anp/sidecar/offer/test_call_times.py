@@ -7,6 +7,7 @@ import pytest
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.sidecar.config.entries import PeerEntry
+from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.config.settings import CallConfig
 from anp.sidecar.offer.call_times import CallTimes, TimeLimit
 
@@ -24,6 +25,17 @@ def test_listed_peers_have_an_hour_and_others_a_minute() -> None:
     assert times.of_ours("anything", DID).seconds == 3_600
 
 
+def test_tasks_have_longer_limits_of_their_own() -> None:
+    times = CallTimes(CallConfig(), [FRIEND])
+    listed = times.of_peer(OTHER, listed=True, lasts=True)
+    assert str(listed) == "86400 s (interaction.max_time)"
+    common = times.of_peer(OTHER, listed=False, lasts=True)
+    assert str(common) == "3600 s (interaction.max_time_unlisted)"
+    assert times.of_peer(DID, listed=True, lasts=True).seconds == 600
+    times.put(CallConfig(), [], InteractionConfig(max_time=5.0))
+    assert times.of_peer(OTHER, listed=True, lasts=True).seconds == 5
+
+
 def test_a_peer_may_have_a_limit_of_its_own_in_both_directions() -> None:
     times = CallTimes(CallConfig(), [FRIEND])
     own = TimeLimit(600.0, "max_timeout of the peer friend")
@@ -31,7 +43,7 @@ def test_a_peer_may_have_a_limit_of_its_own_in_both_directions() -> None:
     assert times.of_ours("friend", OTHER) == own
     assert times.of_ours("ws://somewhere", DID) == own
     assert times.of_peer(OTHER, listed=True).seconds == 3_600
-    times.put(CallConfig(), [])
+    times.put(CallConfig(), [], InteractionConfig())
     assert times.of_peer(DID, listed=True).seconds == 3_600
 
 

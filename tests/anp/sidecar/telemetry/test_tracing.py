@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from anp.cli.logs import JsonFormatter
 from anp.errors import CallError, ConfigError, ErrorKind
-from anp.sidecar.config.settings import OtelConfig
+from anp.sidecar.config.otel import OtelConfig
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import (
     TraceContext,

@@ -15,6 +15,7 @@ from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.a2a.tasks import TaskRecord
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
@@ -45,6 +46,11 @@ class Caller:
     refuses: bool = False
     key: str = "key"
 
+    folder = ""
+
+    async def send_file(self, file: GivenFile) -> None:
+        raise AssertionError("nothing here gives files")
+
     @property
     def was_told(self) -> bool:
         return bool(self.parts)
@@ -52,6 +58,12 @@ class Caller:
     @property
     def texts(self) -> list[Any]:
         return [part.content for part in self.parts]
+
+    async def begin(self) -> bool:
+        return False
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        self.parts += parts
 
     async def update(self, parts: Sequence[Part]) -> None:
         if self.refuses:

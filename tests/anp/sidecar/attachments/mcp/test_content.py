@@ -14,6 +14,7 @@ from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments import Attachment, ToolError
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
@@ -33,9 +34,20 @@ class Asked:
         self.questions: list[Question] = []
         self.parts: list[Part] = []
 
+    folder = ""
+
+    async def send_file(self, file: GivenFile) -> None:
+        raise AssertionError("nothing here gives files")
+
     @property
     def was_told(self) -> bool:
         return bool(self.parts)
+
+    async def begin(self) -> bool:
+        return False
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        self.parts += parts
 
     async def update(self, parts: Sequence[Part]) -> None:
         self.parts += parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +16,14 @@ import pytest
 from anp.interaction.elements import Part
 from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.attachment import Progress, report_progress
+from anp.sidecar.attachments.part_json import FILE
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
     current_requester,
+    joins_updates,
 )
 from tests.anp.sidecar.attachments.python.test_child import attached, call, write
 from tests.waiting import until
@@ -29,6 +33,7 @@ import asyncio
 import gc
 import time
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -54,6 +59,33 @@ def book(seat: str, context: Context) -> str:
     context.progress(1, 2, "looked")
     answer = context.ask(f"Is {seat} right?")
     return f"{seat}: {answer} for {context.caller} by {context.key}"
+
+
+@dataclass
+class Picture:
+    data: bytes
+    media_type: str
+    name: str = ""
+
+
+PNG = b"\\x89PNG\\r\\n\\x1a\\n" + bytes(range(256))
+
+
+def paint() -> Iterator[bytes | str | Picture]:
+    """Paint."""
+    yield "here it comes"
+    yield PNG
+    yield Picture(b"\\x00\\xff", "audio/x-noise", "../noise.raw")
+
+
+async def plain() -> bytes:
+    """Give bytes."""
+    return b"\\x00\\x01"
+
+
+def signed(picture: Picture, seal: bytes) -> Picture:
+    """Put a seal on a picture."""
+    return Picture(picture.data + seal, picture.media_type, picture.name)
 
 
 async def choose(context: Context) -> dict[str, int]:
@@ -84,9 +116,21 @@ class Taker:
     gate: asyncio.Event | None = None
     key: str = "k1"
 
+    folder: str = ""
+    files: list[GivenFile] = field(default_factory=list)
+
+    async def send_file(self, file: GivenFile) -> None:
+        self.files.append(file)
+
     @property
     def was_told(self) -> bool:
         return bool(self.parts)
+
+    async def begin(self) -> bool:
+        return False
+
+    async def say(self, parts: Sequence[Part]) -> None:
+        self.parts += parts
 
     async def update(self, parts: Sequence[Part]) -> None:
         if self.gate is not None:
@@ -153,6 +197,68 @@ async def test_what_is_yielded_comes_in_order_and_before_the_end(
             assert taker.contents == list(range(500))
             await call(my, "speak", words=["a", "b"])
             assert taker.contents[500:] == ["a", "b"]
+
+
+async def test_a_generator_says_what_it_yields_and_may_be_joined_all_the_same(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, AGENT)
+    async with attached(tmp_path, "shop") as my:
+        given = {one.name.partition(".")[2]: one.updates for one in my.capabilities()}
+        assert given["count"] == {"type": "integer"}
+        assert given["speak"] == {"type": "string"}
+        assert given["book"] is None
+        token = joins_updates.set(True)
+        try:
+            with taking(Taker()) as taker:
+                assert await call(my, "count", to=3) == {"result": [0, 1, 2]}
+                assert taker.contents == [0, 1, 2]
+                found = await call(my, "speak", words=["a", "b"])
+                assert found == {"result": "ab"}
+        finally:
+            joins_updates.reset(token)
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+NOISE = {"mediaType": "audio/x-noise", "data": "AP8=", "name": "../noise.raw"}
+
+
+async def test_bytes_are_parts_with_their_media_type(tmp_path: Path) -> None:
+    write(tmp_path, AGENT)
+    async with attached(tmp_path, "shop") as my:
+        with taking(Taker()) as taker:
+            assert await call(my, "paint") == {}
+            assert await call(my, "plain") == {}
+            assert await call(my, "signed", picture=NOISE, seal={"data": "QQ=="}) == {}
+    assert taker.parts == [
+        Part.text("here it comes"),
+        Part.data(PNG, media_type="image/png"),
+        # A name is data, and never a path.
+        Part.data(b"\x00\xff", media_type="audio/x-noise", name="noise.raw"),
+        Part.data(b"\x00\x01"),
+        Part.data(b"\x00\xffA", media_type="audio/x-noise", name="noise.raw"),
+    ]
+
+
+async def test_bytes_of_a_call_of_one_turn_are_files(tmp_path: Path) -> None:
+    write(tmp_path, AGENT)
+    async with attached(tmp_path, "shop") as my:
+        found = {one.name: one for one in my.capabilities()}
+        plain = found["my.plain"].output_schema
+        assert plain == FILE
+        signed = found["my.signed"].input_schema
+        assert isinstance(signed, dict)
+        assert signed["properties"] == {"picture": FILE, "seal": FILE}
+        assert await call(my, "plain") == {
+            "mediaType": "application/octet-stream",
+            "data": "AAE=",
+        }
+        words, picture, noise = (await call(my, "paint"))["result"]
+        assert words == "here it comes"
+        assert base64.b64decode(picture["data"]) == PNG
+        assert (picture["mediaType"], noise) == ("image/png", NOISE)
+        with pytest.raises(ToolError, match="seal: data is not base64"):
+            await call(my, "signed", picture=NOISE, seal={"data": "?"})
 
 
 async def test_a_slow_taker_holds_up_the_function(tmp_path: Path) -> None:

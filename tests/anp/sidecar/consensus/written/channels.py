@@ -119,6 +119,7 @@ class Fake:
     kind: str = "python"
     healthy: bool = True
     problem: str | None = None
+    begins_itself: bool = False
     show_errors: bool = False
     skipped: tuple[str, ...] = ()
     calls: list[tuple[str, Any, str]] = field(default_factory=list)
