@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import Part
 from anp.interaction.errors import InteractionError, InteractionFault
+from anp.sidecar.api.app import make_app
+from anp.sidecar.api.guard import Door
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.directory import KnownPeer
@@ -175,3 +178,48 @@ async def test_waiting_ends_with_its_time_or_with_the_first(tmp_path: Path) -> N
         await caller.tasks.recheck()
         done, _ = await waiting
         assert done
+
+
+async def test_what_the_api_refuses_and_what_an_agent_may_not_see(
+    tmp_path: Path,
+) -> None:
+    async with neighbours_in(tmp_path, "one") as all_of:
+        caller, one = all_of.values()
+        await introduce(caller, one=one)
+        app = make_app(caller, door=Door(owner_token="owner"))
+        agent, owner = (
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app),
+                base_url="http://anpd",
+                headers=headers,
+                timeout=60,
+            )
+            for headers in ({}, {"authorization": "Bearer owner"})
+        )
+        async with agent, owner:
+
+            async def status(path: str, **body: object) -> int:
+                return (await agent.post(path, json=body)).status_code
+
+            find = {"find": "weather.now", "input": PARIS}
+            assert await status("/v1/calls", **find, peer="one") == 400
+            assert await status("/v1/calls", **find, need="weather.now") == 400
+            assert await status("/v1/calls", peer="one") == 400
+            assert await status("/v1/calls", **find) == 200
+            assert await status("/v1/tasks", **find, peer="one") == 400
+            assert await status("/v1/tasks", **find, capability="x") == 400
+            assert await status("/v1/tasks", find="weather.later") == 424
+            started = await owner.post("/v1/tasks", json=find)
+            assert started.status_code == 202
+            task = started.json()["id"]
+            assert await status("/v1/tasks/wait", tasks=[task]) == 404
+            assert await status("/v1/tasks/wait", tasks=["x"]) == 404
+            assert await status("/v1/tasks/wait", tasks=[]) == 400
+            done = await owner.post("/v1/tasks/wait", json={"tasks": [task]})
+            assert done.json()["done"] is True
+            wrong = {"task": task, "states": ["working"]}
+            assert await status("/v1/tasks", peer="one", depends_on=[wrong]) == 400
+            found = (await agent.get("/v1/peers/find?capability=now")).json()
+            assert found["announced"] == []
+            (peer,) = found["peers"]
+            assert (peer["address"], peer["capability"]) == ("one", "weather.now")

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from anp.errors import AnpError, PeerError
+from anp.identity.dids import is_web_did
 from anp.identity.resolver import Resolver
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.discovery.announcement import (
@@ -37,6 +38,9 @@ CALL_TIME: Final = 5.0
 
 MAX_PAGES: Final = 8
 "Pages that are read of one registry."
+
+MAX_RESOLVED: Final = 16
+"Announcements of one answer whose DIDs have documents, which are fetched for it."
 
 MAX_KEPT: Final = 2_048
 "Announcements that are remembered; the one that came first goes."
@@ -123,24 +127,35 @@ class Announced:
                 return
             fields = answer if isinstance(answer, dict) else {}
             listed = fields.get("announcements")
+            room = MAX_RESOLVED
             for one in listed[:MAX_KEPT] if isinstance(listed, list) else ():
-                await self._take(one)
+                room -= await self._take(one, resolve=room > 0)
             after = fields.get("next")
             if not isinstance(after, str):
                 return
 
-    async def _take(self, value: Any) -> None:
+    async def _take(self, value: Any, *, resolve: bool) -> bool:
+        """Keep an announcement if it is good; return whether a DID was resolved.
+
+        Args:
+            resolve: One whose DID has a document may be looked at.
+        """
+        is_web = False
         try:
             announcement = read_announcement(value, now=self._clock())
             agent = agent_name(announcement.did)
             before = self._kept.get(agent)
             if before is not None and before.issued >= announcement.issued:
-                return
+                return False
+            is_web = is_web_did(announcement.did)
+            if is_web and not resolve:
+                return False
             await verify(announcement, self._resolver)
         except PeerError as exc:
             logger.warning("announcement not taken reason=%r", exc.detail[:200])
-            return
+            return is_web
         self._kept[agent] = announcement
         self._on_version(announcement.did, announcement.version)
         while len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
+        return is_web

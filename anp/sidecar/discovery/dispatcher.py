@@ -6,6 +6,7 @@ says that it is too busy. What may have run is never given to another one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -84,13 +85,21 @@ class Dispatcher:
         """
         if request.peer:
             return await self._call(request)
+        began = time.monotonic()
         untaken: list[tuple[Candidate, CallError]] = []
         wanted = request.need.requirement
         for one in await self._found(wanted):
+            left = request.timeout
+            if left is not None:
+                left -= time.monotonic() - began
+                if left <= 0:
+                    break
             self._measures.choose(one.did)
             need = replace(request.need, requirement=one.capability)
             try:
-                return await self._call(replace(request, peer=one.address, need=need))
+                return await self._call(
+                    replace(request, peer=one.address, need=need, timeout=left)
+                )
             except CallError as exc:
                 if exc.may_have_run or exc.kind not in ELSEWHERE:
                     raise

@@ -52,6 +52,12 @@ PAGE_SIZE: Final = 512 * 1024
 MAX_OF_SHARE: Final = 16
 "Announcements of unlisted peers at one address."
 
+MAX_BYTES: Final = 64 * 1024 * 1024
+"Bytes of all announcements."
+
+MAX_BYTES_UNLISTED: Final = 8 * 1024 * 1024
+"Those among them of unlisted peers."
+
 MAX_CHANGES: Final = 30
 "Announcements and withdrawals of one peer within `PERIOD`."
 
@@ -121,6 +127,8 @@ class Entries:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._shares: Counter[Share] = Counter()
         self._unlisted = 0
+        self._bytes = {True: 0, False: 0}
+        "Bytes of listed and of unlisted peers."
         self._changes: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -140,16 +148,21 @@ class Entries:
         self._drop(agent)
         self.expire(now=now)
         entry = _Entry(announcement, share)
-        full = len(self._entries) >= self._max_entries or (
-            not entry.is_listed
-            and (
+        size = announcement.size
+        full = (
+            len(self._entries) >= self._max_entries
+            or sum(self._bytes.values()) + size > MAX_BYTES
+        )
+        if not entry.is_listed:
+            full |= (
                 self._unlisted >= self._max_unlisted
                 or self._shares[share] >= MAX_OF_SHARE
+                or self._bytes[False] + size > MAX_BYTES_UNLISTED
             )
-        )
         if full:
             raise ToolError(503, "there is no room for more", may_have_run=False)
         self._entries[agent] = entry
+        self._bytes[entry.is_listed] += size
         if not entry.is_listed:
             self._unlisted += 1
             self._shares[share] += 1
@@ -219,6 +232,7 @@ class Entries:
         entry = self._entries.pop(agent, None)
         if entry is None:
             return False
+        self._bytes[entry.is_listed] -= entry.announcement.size
         if not entry.is_listed:
             self._unlisted -= 1
             self._shares[entry.share] -= 1

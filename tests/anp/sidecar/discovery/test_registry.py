@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from anp.sidecar.attachments import ToolError
 from anp.sidecar.discovery.announcement import Announcement
 from anp.sidecar.discovery.registry import (
+    MAX_BYTES,
+    MAX_BYTES_UNLISTED,
     MAX_CHANGES,
     MAX_OF_SHARE,
     PAGE,
@@ -105,3 +109,20 @@ def test_entries_are_read_in_pages() -> None:
     assert seen == [f"n{number:03}" for number in range(2 * PAGE + 1)]
     assert kept.find("other", now=NOW) == ([], None)
     assert kept.find("", now=NOW) == ([], None)
+
+
+@clause("ENV-25")
+def test_the_bytes_of_all_entries_are_bounded() -> None:
+    kept = entries()
+    large = MAX_BYTES_UNLISTED // 4
+    shares = [Share(Rank.COMMON, f"192.0.2.{number}") for number in range(5)]
+    for number, share in enumerate(shares[:4]):
+        kept.put(replace(one(f"a{number}"), size=large), share, now=NOW)
+    with pytest.raises(ToolError, match="no room"):
+        kept.put(one("b"), shares[4], now=NOW)
+    assert kept.drop("did:web:a0.example", now=NOW)
+    kept.put(one("b"), shares[4], now=NOW)
+    rest = MAX_BYTES - 3 * large - 1_000
+    kept.put(replace(one("c"), size=rest), LISTED, now=NOW)
+    with pytest.raises(ToolError, match="no room"):
+        kept.put(one("d"), LISTED, now=NOW)
