@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from anp.sidecar.config.setting_types import Count, Section, example
+from anp.sidecar.config.setting_types import Count, Section
 
 __all__ = ["RegistryConfig"]
 
@@ -27,7 +27,7 @@ class RegistryConfig(Section):
     max_unlisted: Count = 1_000
     "Those among them of peers that are not on your list, at most 16 of one address."
 
-    announce: Annotated[Peers, example(["hub"])] = ()
+    announce: Peers = ()
     "Peers that are registries; what you expose to every peer is announced there."
 
     name: Annotated[str, Field(max_length=64)] = ""
@@ -36,5 +36,5 @@ class RegistryConfig(Section):
     lifetime: Annotated[int, Field(ge=30, le=86_400)] = 3_600
     "Seconds for which an announcement counts; it is renewed after a third of them."
 
-    ask: Annotated[Peers, example(["hub"])] = ()
+    ask: Peers = ()
     "Peers that are registries, which are asked for peers that publish a capability."
