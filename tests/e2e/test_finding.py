@@ -205,6 +205,7 @@ async def test_what_the_api_refuses_and_what_an_agent_may_not_see(
             assert await status("/v1/calls", **find, peer="one") == 400
             assert await status("/v1/calls", **find, need="weather.now") == 400
             assert await status("/v1/calls", peer="one") == 400
+            assert await status("/v1/calls", **find, protocol="urn:a:b") == 400
             assert await status("/v1/calls", **find) == 200
             assert await status("/v1/tasks", **find, peer="one") == 400
             assert await status("/v1/tasks", **find, capability="x") == 400

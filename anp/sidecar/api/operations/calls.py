@@ -410,11 +410,16 @@ class CallOperations:
 
     def _request(self, body: CallBody) -> CallRequest:
         if body.find is not None and body.peer is None and body.need is None:
+            if body.capability or body.protocol or body.trust_first_use:
+                raise ApiError(
+                    400, "find stands without capability, protocol, trust_first_use"
+                )
             return CallRequest(
                 peer="",
                 need=Need(body.find),
                 arguments=body.input,
                 timeout=body.timeout,
+                mode=Mode(body.mode),
             )
         if body.find is not None or body.peer is None or body.need is None:
             raise ApiError(400, "give peer and need, or find in place of both")
