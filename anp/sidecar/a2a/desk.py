@@ -46,7 +46,7 @@ from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.sessions import utc_now
 from sandbox.pool.shares import current_share
 
-__all__ = ["A2aDesk"]
+__all__ = ["A2aDesk", "refused"]
 
 MAX_VIEWS: Final = 256
 "Tasks of which the view stays in memory."
@@ -364,10 +364,16 @@ _FAULTS: Final = {
     InteractionFault.UNKNOWN_TASK: A2aFault.TASK_NOT_FOUND,
     InteractionFault.STATE: A2aFault.UNSUPPORTED_OPERATION,
     InteractionFault.CLOSED: A2aFault.UNSUPPORTED_OPERATION,
+    # The caller may well ask again later.
+    InteractionFault.TOO_MANY: A2aFault.INTERNAL,
 }
 
 
 def refused(error: InteractionError) -> A2aError:
     """Return the error of A2A for what the session refuses."""
     code = InteractionFault(error.code)
+    if code is InteractionFault.CONFLICT:
+        # Ids of tasks are made of those of messages.
+        text = "message.messageId: was used before for something else"
+        return A2aError(A2aFault.PARAMS, text)
     return A2aError(_FAULTS.get(code, A2aFault.PARAMS), error.text)

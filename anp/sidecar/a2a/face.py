@@ -16,7 +16,7 @@ from starlette.routing import Route
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.rest import rest_error, rest_routes
-from anp.sidecar.a2a.rpc import A2aRpc, fault_of, rpc_error
+from anp.sidecar.a2a.rpc import A2aRpc, fault_of, id_of, rpc_error
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
@@ -43,17 +43,20 @@ class A2aFace:
         rpc: A2aRpc,
         *,
         find: Find,
+        admit: Callable[[Request], bool],
         card: Callable[[A2aCaller | None], dict[str, Any]],
         max_body: int,
     ) -> None:
         """Make the face.
 
         Args:
+            admit: Told that a request is let in; False if there is no place for it.
             card: Makes the card that everybody may see.
             max_body: Largest request, in bytes.
         """
         self._rpc = rpc
         self._find = find
+        self._admit = admit
         self._card = card
         self._max_body = max_body
 
@@ -66,11 +69,18 @@ class A2aFace:
         caller = await self._find(request.headers)
         if caller is None:
             return _unknown_caller()
+        if not self._admit(request):
+            return _no_place()
+        body: Any = None
         try:
-            version = _version(request.headers)
             body = await self._json(request)
+            version = _version(request)
         except A2aError as exc:
-            return _json(rpc_error(None, exc, A2aVersion.V03))
+            # A fault of the request itself has its status in HTTP; what JSON-RPC
+            # says of a method goes with 200, as its clients expect.
+            status = exc.fault.status if exc.fault in _OF_HTTP else 200
+            told = rpc_error(id_of(body), exc, _form(request))
+            return _json(told, status)
         answer = await self._rpc.answer(caller, body, version=version)
         return _json(answer.body) if answer.stream is None else _stream(answer.stream)
 
@@ -81,9 +91,11 @@ class A2aFace:
         caller = await self._find(request.headers)
         if caller is None:
             return _unknown_caller()
+        if not self._admit(request):
+            return _no_place()
         try:
-            if request.headers.get("a2a-version"):
-                _check_new(_version(request.headers))
+            if _asked_version(request):
+                _check_new(_version(request))
             params: Any = {}
             if request.method == "POST":
                 params = await self._json(request, optional=True)
@@ -101,6 +113,12 @@ class A2aFace:
         data = await self._body(request)
         if optional and not data:
             return {}
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind and kind != "application/json" and not kind.endswith("+json"):
+            raise A2aError(
+                A2aFault.CONTENT_TYPE_NOT_SUPPORTED,
+                "a request has the content type application/json",
+            )
         try:
             return parse_json(data, max_size=self._max_body)
         except JsonError as exc:
@@ -112,7 +130,7 @@ class A2aFace:
             data += chunk
             if len(data) > self._max_body:
                 raise A2aError(
-                    A2aFault.REQUEST,
+                    A2aFault.TOO_LARGE,
                     f"a request has at most {self._max_body} bytes",
                 )
         return bytes(data)
@@ -131,15 +149,37 @@ def make_face(face: A2aFace) -> Starlette:
     return app
 
 
-def _version(headers: Mapping[str, str]) -> A2aVersion:
-    """Return the version that a request asks for; without a word it is 0.3."""
-    asked = headers.get("a2a-version", "").strip()
-    major, _, rest = asked.partition(".")
-    if not asked or (major == "0" and rest[:1] in {"2", "3"}):
-        return A2aVersion.V03
-    if major == "1":
-        return A2aVersion.V10
+_OF_HTTP: Final = {A2aFault.TOO_LARGE, A2aFault.CONTENT_TYPE_NOT_SUPPORTED}
+
+
+_VERSIONS: Final = {
+    **dict.fromkeys(("", "0.2", "0.3"), A2aVersion.V03),
+    **dict.fromkeys(("1", "1.0"), A2aVersion.V10),
+}
+"What is spoken for a version that a caller asks for; one that names none has 0.3."
+
+
+def _asked_version(request: Request) -> str:
+    """Return the version that a request names; both places for it are allowed."""
+    name = "a2a-version"
+    found = request.headers.get(name) or request.query_params.get("A2A-Version", "")
+    return found.strip()
+
+
+def _version(request: Request) -> A2aVersion:
+    """Return the version that a request asks for."""
+    asked = _asked_version(request)
+    # The third number says nothing about what goes over the wire.
+    found = _VERSIONS.get(".".join(asked.split(".")[:2]))
+    if found is not None:
+        return found
     raise A2aError(A2aFault.VERSION_NOT_SUPPORTED)
+
+
+def _form(request: Request) -> A2aVersion:
+    """Return the version in which a refused request is answered."""
+    asked = _asked_version(request)
+    return A2aVersion.V03 if not asked or asked[0] == "0" else A2aVersion.V10
 
 
 def _check_new(version: A2aVersion) -> None:
@@ -154,6 +194,11 @@ def _unknown_caller() -> Response:
     return Response(
         _bytes(told), 401, {"WWW-Authenticate": "Bearer"}, "application/json"
     )
+
+
+def _no_place() -> Response:
+    told = {"error": "too many requests are being answered; try again later"}
+    return Response(_bytes(told), 503, {"Retry-After": "5"}, "application/json")
 
 
 def _json(body: Any, status: int = 200) -> Response:

@@ -41,6 +41,7 @@ _GRPC: Final = {
     401: "UNAUTHENTICATED",
     404: "NOT_FOUND",
     409: "FAILED_PRECONDITION",
+    413: "RESOURCE_EXHAUSTED",
     415: "INVALID_ARGUMENT",
 }
 "Names of errors in the binding, by their HTTP status."
