@@ -13,7 +13,7 @@ from typing import Any
 
 from anp.channel.stranger_work import counted
 from anp.interaction.chunks import split_message
-from anp.interaction.conversation import Conversation, start_key
+from anp.interaction.conversation import NOT_CHOSEN, Conversation, start_key
 from anp.interaction.elements import (
     LOCAL,
     Message,
@@ -183,7 +183,7 @@ class Worker:
         """See `Requester`."""
         return (await self._ask(question)).reply
 
-    async def _ask(self, question: Question) -> TaskAnswer:
+    async def _ask(self, question: Question, *, code: str = "") -> TaskAnswer:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
@@ -191,11 +191,10 @@ class Worker:
             metadata[URL] = question.url
         await self._tell_waiting()
         # What came before is an answer to nothing; the next message is the one.
-        asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
-        self._asked = asked
+        asked = self._await_answer()
         auth = question.auth or question.url
         await self._report(
-            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED
+            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED, code=code
         )
         await self._post(
             [Part.text(question.text)],
@@ -205,6 +204,10 @@ class Worker:
         answer = await asked
         await self._report(TaskState.WORKING)
         return answer
+
+    def _await_answer(self) -> asyncio.Future[TaskAnswer]:
+        self._asked = asyncio.get_running_loop().create_future()
+        return self._asked
 
     def answer(self, answer: TaskAnswer) -> None:
         """Give the agent a message of its requester's; unasked ones stay in the log."""
@@ -275,11 +278,12 @@ class Worker:
 
     async def _run(self) -> None:
         conversation = await self._sessions.conversation(self._log)
-        state = conversation.tasks[self._task.id].state
-        if is_terminal(state):
+        task = conversation.tasks[self._task.id]
+        if is_terminal(task.state):
             return None
-        self._started = is_started(state)
-        refused = await self._choose()
+        was_asked = task.code == NOT_CHOSEN
+        self._started = is_started(task.state) and not was_asked
+        refused = await self._choose(was_asked=was_asked)
         # To ask the requester, it had to be accepted.
         conversation = await self._sessions.conversation(self._log)
         state = conversation.tasks[self._task.id].state
@@ -319,23 +323,48 @@ class Worker:
             )
         return await self._over(TaskState.COMPLETED)
 
-    async def _choose(self) -> str | None:
-        """Find the capability, with the requester's help; return why there is none."""
+    async def _choose(self, *, was_asked: bool) -> str | None:
+        """Find the capability, with the requester's help; return why there is none.
+
+        Args:
+            was_asked: It was asked for that help before a restart.
+        """
         if self._task.capability:
             return None
         messages = list(self._task.messages)
+        if was_asked:
+            answer = self._await_answer()
+            said = await self._said()
+            messages += [one for one in said if one.role is SenderRole.REQUESTER]
+            if said and said[-1].role is not SenderRole.REQUESTER:
+                messages.append((await answer).message)
+            await self._report(TaskState.WORKING)
         while True:
             chosen = await self._chooser.choose(self._task.requester, messages)
             match chosen:
                 case NoSkill(text=text):
                     return text
                 case Wanted(text=text):
-                    answer = await self._ask(Question(text=text))
-                    messages.append(answer.message)
+                    told = await self._ask(Question(text=text), code=NOT_CHOSEN)
+                    messages.append(told.message)
                 case Choice(capability=name, parts=parts):
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))
                     return None
+
+    async def _said(self) -> list[Message]:
+        """Return what was said in the task after its creation, by both sides."""
+        said: list[Message] = []
+        after = 0
+        while events := await self._sessions.events(self._log, after=after):
+            after = events[-1].number
+            contents = [event.content for event in events]
+            said += [
+                one
+                for one in contents
+                if isinstance(one, Message) and one.task == self._task.id
+            ]
+        return said
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         clock = asyncio.get_running_loop().time
