@@ -180,7 +180,7 @@ async def test_a_task_that_has_ended(tmp_path: Path, version: str) -> None:
         assert (await one.ask("send", params))["error"]["code"] == -32602
 
 
-@clause("A2A-14", "A2A-18", "A2A-25")
+@clause("A2A-14", "A2A-18")
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_the_order_of_a_stream(tmp_path: Path, version: str) -> None:
     async with caller(tmp_path, version, story=STREAM, order=ASK) as one:
@@ -244,7 +244,12 @@ async def test_a_silent_stream_is_kept_up(
 async def test_a_restart_while_a_task_asks(tmp_path: Path, version: str) -> None:
     """A function that was asking has lost its place; a question of ours stands."""
     (tmp_path / "made.py").write_text(ASK + CALCULATE)
-    daemon = Anpd(tmp_path / "home", a2a__listen="127.0.0.1:0", a2a__open="true")
+    daemon = Anpd(
+        tmp_path / "home",
+        a2a__listen="127.0.0.1:0",
+        a2a__open="true",
+        operation__stop_timeout="1",
+    )
     for name in ("order", "ai_calculate"):
         target = ("python", f"{tmp_path}/made.py:{name}")
         daemon.ok("attach", *target, "--name", name, "--expose", "*")
