@@ -46,7 +46,7 @@ def old_message(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"kind": "message", **message(*parts, role="user"), **more}
 
 
-def body(method: str = "SendMessage", params: Any = None, **more: Any) -> Any:
+def body(method: str | None = "SendMessage", params: Any = None, **more: Any) -> Any:
     params = {"message": message()} if params is None else params
     return {"jsonrpc": "2.0", "id": "r1", "method": method, "params": params, **more}
 
@@ -244,9 +244,8 @@ async def test_pages_of_others_cannot_use_an_open_face(tmp_path: Path) -> None:
 @contextlib.asynccontextmanager
 async def guarded(folder: Path) -> AsyncIterator[Face]:
     """Serve a face with a token, which the client has."""
-    listen = {"a2a__listen": "127.0.0.1:0"}
     async with (
-        house_in(folder, more={"slow": SLOW}, **listen) as house,
+        house_in(folder, more={"slow": SLOW}, a2a__listen="127.0.0.1:0") as house,
         serve_a2a(house.provider) as url,
     ):
         assert url is not None
@@ -289,8 +288,8 @@ async def test_many_without_a_token(tmp_path: Path) -> None:
 async def test_slow_requests_are_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast = {"header_seconds": 0.5, "body_seconds": 0.5, "look_seconds": 0.1}
-    monkeypatch.setattr(a2a_face, "LIMITS", ConnectionLimits(**fast))
+    fast = ConnectionLimits(header_seconds=0.5, body_seconds=0.5, look_seconds=0.1)
+    monkeypatch.setattr(a2a_face, "LIMITS", fast)
     begun = b"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n"
     async with guarded(tmp_path) as face:
         port = int(face.url.rpartition(":")[2])

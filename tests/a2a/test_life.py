@@ -94,10 +94,7 @@ class Caller:
         if self.is_old:
             return str(event["kind"])
         (name,) = event
-        return {
-            "statusUpdate": "status-update",
-            "artifactUpdate": "artifact-update",
-        }.get(name, name)
+        return str(name).replace("U", "-u")
 
     def inner(self, event: Any) -> Any:
         return event if self.is_old else next(iter(event.values()))

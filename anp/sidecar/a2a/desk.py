@@ -296,14 +296,13 @@ class A2aDesk:
 
     async def _all_seen(self, wanted: Sequence[KnownTask]) -> Sequence[_Seen]:
         """Return tasks with everything that is stored of them; a log is read once."""
-        found = {
-            known.id: self._views.pop(known.id, None) or _Seen(_view(known))
-            for known in wanted
-        }
+        found: dict[str, _Seen] = {}
         of_logs: dict[str, dict[str, _Seen]] = {}
         for known in wanted:
-            if not found[known.id].view.is_over:
-                of_logs.setdefault(known.log, {})[known.task.id] = found[known.id]
+            seen = self._views.pop(known.id, None) or _Seen(_view(known))
+            found[known.id] = seen
+            if not seen.view.is_over:
+                of_logs.setdefault(known.log, {})[known.task.id] = seen
         for log, views in of_logs.items():
             await self._read(log, views)
         self._views.update(found)

@@ -334,9 +334,9 @@ class Worker:
         messages = list(self._task.messages)
         if was_asked:
             answer = self._await_answer()
-            said = await self._said()
-            messages += [one for one in said if one.role is SenderRole.REQUESTER]
-            if said and said[-1].role is not SenderRole.REQUESTER:
+            talk = await self._said()
+            messages += [one for one in talk if one.role is SenderRole.REQUESTER]
+            if talk and talk[-1].role is not SenderRole.REQUESTER:
                 messages.append((await answer).message)
             await self._report(TaskState.WORKING)
         while True:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.tokens import token_book
@@ -104,7 +105,7 @@ CLIENTS = {
 async def face_with_token(folder: Path) -> AsyncIterator[str]:
     """Serve the face of a daemon that has what the clients call; yields its URL."""
     more = {"story": STREAM, "order": ASK, "slow": SLOW, "half": HALF}
-    flags = {"a2a__listen": "127.0.0.1:0", "a2a__name": "shop"}
+    flags: dict[str, Any] = {"a2a__listen": "127.0.0.1:0", "a2a__name": "shop"}
     async with (
         house_in(folder, talks=True, more=more, seconds=900, **flags) as house,
         serve_a2a(house.provider) as url,

@@ -6,7 +6,8 @@ import asyncio
 import json
 import sys
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 __all__ = ["METHODS", "Steps", "is_refused", "main"]
 
@@ -60,7 +61,7 @@ async def is_refused(tried: Callable[[], Awaitable[None]], words: str) -> None:
         raise AssertionError("it was let in")
 
 
-def main(client: Callable[[Steps, str, str, str], Awaitable[None]]) -> None:
+def main(client: Callable[[Steps, str, str, str], Coroutine[Any, Any, None]]) -> None:
     """Run a client with the arguments of the program, and print what it found."""
     url, token, form = sys.argv[1:4]
     steps = Steps()

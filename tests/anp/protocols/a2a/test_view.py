@@ -39,7 +39,8 @@ def shown(asked: Message, *more: Message) -> tuple[Part, ...]:
     )
     view = TaskView("a", "c", name="t")
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    for number, content in enumerate((task, *more), 1):
+    contents: list[Task | Message] = [task, *more]
+    for number, content in enumerate(contents, 1):
         list(view.take(SessionEvent(number=number, at=now, by="x", content=content)))
     return view.task.artifacts[0].parts
 
