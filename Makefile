@@ -17,7 +17,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-a2a-clients test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks obedient soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -26,7 +26,7 @@ help:
 	@echo "make test    all tests, with the official SDK as a peer"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make test-callers  every kind of caller against every kind of attachment (make test has it too)"
-	@echo "make test-a2a-clients  clients of A2A that others wrote, against the A2A face: a table"
+	@echo "make test-clients  clients of A2A that others wrote, against the A2A face: a table"
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
@@ -113,7 +113,7 @@ $(A2A_JS)/.installed: tests/a2a/clients/package.json
 	if command -v npm; then cd $(A2A_JS) && npm install --no-audit --no-fund && touch .installed; else echo "no npm here: the JavaScript clients are left out"; fi
 
 # Clients that others wrote, against the A2A face: a table of clients and methods.
-test-a2a-clients: venv a2a-0.3-env a2a-framework-env a2a-js-env
+test-clients: venv a2a-0.3-env a2a-framework-env a2a-js-env
 	$(BIN)/python -m tests.a2a.clients
 
 # schemathesis pins other versions of what we use.

@@ -1,4 +1,4 @@
-"""Clients of A2A that others wrote, against the face; see `make test-a2a-clients`."""
+"""Clients of A2A that others wrote, against the face; see `make test-clients`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints what each client of A2A makes of the face: `make test-a2a-clients`."""
+"""Prints what each client of A2A makes of the face: `make test-clients`."""
 
 from __future__ import annotations
 
