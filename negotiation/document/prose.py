@@ -22,6 +22,7 @@ __all__ = [
     "JSON",
     "NEED_WORDS",
     "NamedBase",
+    "UPDATE_TITLE",
     "encoding_of",
     "named_base",
     "part_said",
@@ -44,10 +45,22 @@ ENCODING_WORDS: Final = re.compile(
 )
 
 
+UPDATE_TITLE: Final = re.compile(
+    r"[\d.、)\s]{0,8}(?:updates?(?: messages?)?(?: (?:data )?(?:format|schema))?"
+    r"|(?:更新|进度)(?:消息)?(?:数据)?(?:格式)?)[:\uff1a\s]{0,3}",
+    re.IGNORECASE,
+)
+"""A heading above the schema of what comes before the answer.
+
+The whole heading has to say it: many documents are about an update of something.
+"""
+
+
 class DocumentPart(Enum):
     """The message that a block of the text describes or shows."""
 
     REQUEST = auto()
+    UPDATE = auto()
     RESPONSE = auto()
     ERROR = auto()
     UNCLEAR = auto()
@@ -90,6 +103,13 @@ NOT_MEANT: Final = re.compile(
     r"|(?:不是|不用|而非|非)\s?(?:json|xml|二进制)|json[\s-]{0,2}(?:schema|模式)",
     re.IGNORECASE,
 )
+NO_JSON: Final = re.compile(
+    r"\b(?:not|no|non|never|rather than|instead of)[\s-]{1,3}json\b(?![\s-]{0,2}schema)"
+    r"|(?:不是|不用|而非|非)\s?json",
+    re.IGNORECASE,
+)
+"""Words that deny JSON: whatever the format is, it is another one."""
+
 FORMAT: Final = re.compile(
     rf"(json)|\b(?:{_OTHERS})\b|xml|二进制|大端|小端", re.IGNORECASE
 )
@@ -105,8 +125,9 @@ def encoding_of(outline: Outline) -> str:
     """Return `json`, or the document's own words about its encoding.
 
     The first section that names a format decides. A section with only a character set
-    means JSON. A section without any known format means another encoding, since that
-    error costs one round, while a wrong `json` costs a broken agreement.
+    means JSON, unless it denies that. A section without any known format means another
+    encoding, since that error costs one round, while a wrong `json` costs a broken
+    agreement.
     """
     unknown = ""
     sections = outline.sections
@@ -117,7 +138,7 @@ def encoding_of(outline: Outline) -> str:
         named = FORMAT.search(NOT_MEANT.sub(" ", words))
         if named is not None:
             return JSON if named[1] else _name(section, words)
-        if not CHARACTERS.search(words):
+        if NO_JSON.search(words) or not CHARACTERS.search(words):
             unknown = unknown or _name(section, words)
     return unknown or JSON
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from negotiation.document.markdown import read_outline
+from negotiation.document.prose import JSON, encoding_of
 from negotiation.document.reader import read_document
 from negotiation.document.shape import (
     MAX_DOCUMENT_SIZE,
@@ -20,6 +22,7 @@ from negotiation.document.shape import (
     encoded,
     own_request_schema,
     own_response_schema,
+    own_update_schema,
 )
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.exact_numbers import write_json
@@ -33,6 +36,9 @@ __all__ = ["render_document", "render_encoded_document"]
 
 REPLY_TIMEOUT: Final = 15
 "Seconds after which a request counts as unanswered, as in the seed's example (ANP-35)."
+
+NO_JSON_SAID: Final = "The messages are not JSON."
+"Said of an encoding that names no known format, which would be read as JSON."
 
 HEX_LINE: Final = 24
 "Bytes in one line of a hex block."
@@ -59,6 +65,7 @@ def render_document(
     *,
     offered: Sequence[Capability] = (),
     errors: Sequence[DocumentErrorCode] = (),
+    updates: Schema | None = None,
 ) -> str:
     """Return a document of our own shape, always the same bytes for equal arguments.
 
@@ -69,6 +76,7 @@ def render_document(
         offered: The provider's capabilities that serve the need, when a provider
             writes (ANP-5); empty when the caller does.
         errors: Codes that the need requires for errors; by default HTTP status codes.
+        updates: Schema of each value that may come before the result; None for none.
 
     Raises:
         DocumentError: A schema is over the limits, or the text would be too large.
@@ -77,6 +85,7 @@ def render_document(
         given, wanted = prepared(input_schema), prepared(output_schema)
         request = prepared(own_request_schema(given))
         response = prepared(own_response_schema(wanted, errors))
+        before = [] if updates is None else _update_section(prepared(updates))
     except SchemaError as exc:
         raise DocumentError(f"cannot write a document: {exc}") from None
     own_words = any(not one.is_number for one in errors)
@@ -87,7 +96,8 @@ def render_document(
         *sides,
         "# Flow",
         "1. The requester sends one request message.\n"
-        "2. The provider does what the requirement asks for with `input`.\n"
+        "2. The provider does what the requirement asks for with `input`"
+        f"{', and may send update messages meanwhile' if before else ''}.\n"
         "3. The provider sends one response message with the same `messageId`.",
         "# Data format",
         "Each message is one JSON object (RFC 8259) in UTF-8. The JSON Schemas "
@@ -99,6 +109,7 @@ def render_document(
         "`output` holds the values of the result. It is present when `status.code` is "
         f"{'ok' if own_words else '200'} and absent otherwise.",
         _fenced(response),
+        *before,
         "# Errors",
         "\n".join(
             [
@@ -133,8 +144,8 @@ def render_encoded_document(
         requirement: The need in words, any text (ANP-4).
         request_schema: Schema of the values of a whole request, message id included.
         response_schema: Schema of the values of a whole response, good or bad.
-        encoding: Markdown that describes the encoding of values; it must name the
-            format and have no heading.
+        encoding: Markdown that describes the encoding of values, without a heading.
+            Where it names no known format, a sentence says that it is not JSON.
         examples: At least one of each kind (ANP-70).
 
     Raises:
@@ -144,9 +155,12 @@ def render_encoded_document(
         request, response = prepared(request_schema), prepared(response_schema)
     except SchemaError as exc:
         raise DocumentError(f"cannot write a document: {exc}") from None
+    said = encoding.strip()
+    if said and encoding_of(read_outline(f"# Encoding\n\n{said}\n")) == JSON:
+        said = f"{said} {NO_JSON_SAID}"
     parts = [
         *("# Requirement", _quoted(requirement)),
-        *("# Encoding", encoding.strip()),
+        *("# Encoding", said),
         *("# Request message", _fenced(request)),
         *("# Response message", _fenced(response)),
     ]
@@ -168,10 +182,20 @@ def render_encoded_document(
         or (read.request_schema, read.response_schema) != (request, response)
     ):
         raise DocumentError(
-            "cannot write a document: its parts read as something else; name the format"
-            " in the text about the encoding, without headings and blocks"
+            "cannot write a document: its parts read as something else; the text about "
+            "the encoding has no headings and blocks, and does not speak of JSON"
         )
     return text
+
+
+def _update_section(updates: Schema) -> list[str]:
+    return [
+        "# Update Format",
+        "Before the response the provider may send any number of update messages with "
+        "the same `messageId`, and none after it. `update` holds the next part of the "
+        "result; the response has the whole result all the same.",
+        _fenced(prepared(own_update_schema(updates))),
+    ]
 
 
 def _bytes_block(data: bytes) -> str:
