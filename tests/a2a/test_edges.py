@@ -249,7 +249,9 @@ async def guarded(folder: Path) -> AsyncIterator[Face]:
         serve_a2a(house.provider) as url,
     ):
         assert url is not None
-        token_book(house.provider.home).add(A2aCaller(name="ann"), "secret")
+        book = token_book(house.provider.home)
+        book.add(A2aCaller(name="ann"), "secret")
+        book.add(A2aCaller(name="bob"), "secret of bob")
         head = {"Authorization": "Bearer secret", **V10}
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(
@@ -368,3 +370,29 @@ async def test_a_long_context_is_not_read_for_each_task(
         page = (await face.post(wanted, **V10)).json()["result"]
         assert len(page["tasks"]) == 30
         assert sum(read) < 400
+
+
+@clause("A2A-6", "A2A-12")
+async def test_callers_learn_nothing_of_each_other(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as face, asyncio.timeout(60):
+        skill = {"skill": "slow.slow", "arguments": {"seconds": 30}}
+        wanted = sent(message({"data": skill}, contextId="one"))
+        wanted["params"]["configuration"] = {"returnImmediately": True}
+        task = (await face.post(wanted)).json()["result"]["task"]
+        bob = {"Authorization": "Bearer secret of bob"}
+        for method, params in (
+            ("GetTask", {"id": task["id"]}),
+            ("CancelTask", {"id": task["id"]}),
+            ("SubscribeToTask", {"id": task["id"]}),
+            ("SendMessage", {"message": message(taskId=task["id"])}),
+        ):
+            error = (await face.error(body(method, params), **bob))["error"]
+            assert error["code"] == -32001, method
+        # The same name for a context is another context.
+        own = (await face.post(sent(message(contextId="one")), **bob)).json()
+        assert own["result"]["task"]["contextId"] == "one"
+        page = (await face.post(body("ListTasks", {}), **bob)).json()["result"]
+        assert [one["id"] for one in page["tasks"]] == [own["result"]["task"]["id"]]
+        ended = await face.post(body("CancelTask", {"id": task["id"]}))
+        state = ended.json()["result"]["status"]["state"]
+        assert state == "TASK_STATE_CANCELED"

@@ -36,7 +36,7 @@ from anp.protocols.a2a.objects import (
 )
 from negotiation.exact_numbers import write_json
 
-__all__ = ["ARTIFACT", "OUTPUT", "TaskView", "task_of"]
+__all__ = ["ARTIFACT", "OUTPUT", "TaskView"]
 
 OUTPUT: Final = "output"
 "Id of the artifact with what an agent gives and names no artifact for."
@@ -241,15 +241,6 @@ class TaskView:
             context=self.task.context,
             metadata=metadata or {},
         )
-
-
-def task_of(event: SessionEvent) -> str:
-    """Return the id in the session of the task that an event is about, if any."""
-    content = event.content
-    if isinstance(content, Task):
-        return content.id
-    about = (TaskChange, TaskProgress, Message)
-    return content.task if isinstance(content, about) else ""
 
 
 def _own(part: Part) -> Part:

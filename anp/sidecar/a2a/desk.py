@@ -37,10 +37,11 @@ from anp.protocols.a2a.objects import (
     TaskPage,
     TaskUpdate,
 )
-from anp.protocols.a2a.view import TaskView, task_of
+from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.tasks.choice import Choice
+from anp.sidecar.tasks.chronicle import task_of
 from anp.sidecar.tasks.known import KnownTask, event_in
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.sessions import utc_now
@@ -319,7 +320,7 @@ class A2aDesk:
             after = rows[-1].number
             for row in rows:
                 event = event_in(row)
-                seen = views.get(task_of(event))
+                seen = views.get(task_of(event.content))
                 if seen is not None and row.number > seen.number:
                     seen.weight += len(row.content)
                     for _ in seen.view.take(event):

@@ -19,7 +19,6 @@ from anp.interaction.elements import (
     Message,
     MessagePurpose,
     Part,
-    PartKind,
     SenderRole,
     Session,
     Task,
@@ -34,7 +33,6 @@ from anp.sidecar.attachments.requester import (
     GivenFile,
     Question,
     Reply,
-    ReplyAction,
     current_requester,
 )
 from anp.sidecar.files.call_folder import CallFolder, CallFolders
@@ -44,13 +42,14 @@ from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
+from anp.sidecar.tasks.chronicle import Chronicle, TaskAnswer
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
 from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["ACTION", "Room", "SCHEMA", "URL", "TaskAnswer", "Worker"]
+__all__ = ["Room", "SCHEMA", "URL", "Worker"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,30 +62,11 @@ APPROVAL_CHECK = 2.0
 MAX_NOTES = 64
 "Notes on progress that wait to be told; of more only the newest are."
 
-SCHEMA, URL, ACTION = "schema", "url", "action"
-"Entries in the metadata of a question, and of its answer."
+SCHEMA, URL = "schema", "url"
+"Entries in the metadata of a question."
 
 MAX_NAMED = 1000
 "Most characters of names in a refusal."
-
-
-@dataclass(frozen=True, slots=True)
-class TaskAnswer:
-    """A message of the requester for a task that waits for it."""
-
-    message: Message
-
-    @property
-    def reply(self) -> Reply:
-        """The message as an answer to a question."""
-        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
-        value = next(
-            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
-        )
-        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
-        return Reply(
-            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
-        )
 
 
 Room = Callable[[str, str], Awaitable[None]]
@@ -368,7 +348,7 @@ class Worker:
         messages = list(self._task.messages)
         if was_asked:
             answer = self._await_answer()
-            talk = await self._said()
+            talk = await Chronicle(self._sessions).said(self._log, self._task.id)
             messages += [one for one in talk if one.role is SenderRole.REQUESTER]
             if talk and talk[-1].role is not SenderRole.REQUESTER:
                 messages.append((await answer).message)
@@ -385,20 +365,6 @@ class Worker:
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))
                     return None
-
-    async def _said(self) -> list[Message]:
-        """Return what was said in the task after its creation, by both sides."""
-        said: list[Message] = []
-        after = 0
-        while events := await self._sessions.events(self._log, after=after):
-            after = events[-1].number
-            contents = [event.content for event in events]
-            said += [
-                one
-                for one in contents
-                if isinstance(one, Message) and one.task == self._task.id
-            ]
-        return said
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> Any:
         clock = asyncio.get_running_loop().time
