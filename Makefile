@@ -8,6 +8,8 @@ AGENTS := .venvs/agents
 CALLERS := .venvs/callers
 A2A    := .venvs/a2a
 A2A_OLD := .venvs/a2a-0.3
+A2A_FRAMEWORK := .venvs/a2a-framework
+A2A_JS := .venvs/a2a-js
 STAMP  := $(VENV)/.installed
 API    := .venvs/api
 PIP    := -m pip --disable-pip-version-check -q
@@ -15,7 +17,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env test-callers test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call test-everything attacks obedient soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -24,6 +26,7 @@ help:
 	@echo "make test    all tests, with the official SDK as a peer"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make test-callers  every kind of caller against every kind of attachment (make test has it too)"
+	@echo "make test-clients  clients of A2A that others wrote, against the A2A face: a table"
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
@@ -94,6 +97,26 @@ $(A2A_OLD)/.installed: tests/a2a/agents/requirements-0.3.txt
 	$(A2A_OLD)/bin/python $(PIP) install -r tests/a2a/agents/requirements-0.3.txt
 	touch $@
 
+# A framework that calls agents of A2A.
+a2a-framework-env: $(A2A_FRAMEWORK)/.installed
+
+$(A2A_FRAMEWORK)/.installed: tests/a2a/clients/requirements-framework.txt
+	test -x $(A2A_FRAMEWORK)/bin/python || $(PYTHON) -m venv $(A2A_FRAMEWORK)
+	$(A2A_FRAMEWORK)/bin/python $(PIP) install -r tests/a2a/clients/requirements-framework.txt
+	touch $@
+
+# The JavaScript SDK; without node and npm its clients are left out of the table.
+a2a-js-env: $(A2A_JS)/.installed
+
+$(A2A_JS)/.installed: tests/a2a/clients/package.json
+	mkdir -p $(A2A_JS)
+	cp tests/a2a/clients/package.json $(A2A_JS)/
+	if command -v npm; then cd $(A2A_JS) && npm install --no-audit --no-fund && touch .installed; else echo "no npm here: the JavaScript clients are left out"; fi
+
+# Clients that others wrote, against the A2A face: a table of clients and methods.
+test-clients: venv a2a-0.3-env a2a-framework-env a2a-js-env
+	$(BIN)/python -m tests.a2a.clients
+
 # schemathesis pins other versions of what we use.
 api-env: $(API)/.installed
 
@@ -131,7 +154,7 @@ quick: venv
 fast: venv
 	$(BIN)/pytest -n 2 -m "not slow"
 
-test: venv sdk-env agents-env callers-env a2a-env a2a-0.3-env
+test: venv sdk-env agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env
 	$(BIN)/pytest -n 2
 
 # Every kind of caller against every kind of attachment, through two daemons.
@@ -142,7 +165,7 @@ test-callers: venv agents-env callers-env
 test-readme: venv
 	ANPD_README=make $(BIN)/pytest -n 0 tests/e2e/test_readme.py
 
-check: venv sdk-env agents-env callers-env a2a-env a2a-0.3-env format lint types contracts house-static test wheel
+check: venv sdk-env agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env format lint types contracts house-static test wheel
 
 format: venv
 	$(BIN)/ruff format --check .

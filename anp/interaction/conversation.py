@@ -44,10 +44,13 @@ from anp.interaction.states import (
     steps,
 )
 
-__all__ = ["Conversation", "start_key"]
+__all__ = ["NOT_CHOSEN", "Conversation", "start_key"]
 
 INTERRUPTED = "interrupted"
 "Code of a task that was at work when the daemon ended."
+
+NOT_CHOSEN = "not_chosen"
+"Code of a pause in which the requester is asked what it wants; nothing has begun."
 
 
 class Conversation(Receiver):
@@ -377,7 +380,8 @@ class Conversation(Receiver):
 
         Accepted ones were never started, so `Step.start` has them. One that was at work
         is failed, since its work may have been done, unless `may_repeat` says that a
-        second start does no more than the first.
+        second start does no more than the first. One that waits for words about what it
+        is to do (`NOT_CHOSEN`) was never started either.
 
         Args:
             may_repeat: See above.
@@ -389,7 +393,11 @@ class Conversation(Receiver):
                 continue
             if task.state == TaskState.REQUESTED:
                 step.offered.append(task)
-            elif not is_started(task.state) or may_repeat(task):
+            elif (
+                not is_started(task.state)
+                or task.code == NOT_CHOSEN
+                or may_repeat(task)
+            ):
                 step.start.append(task.id)
             else:
                 change = TaskChange(

@@ -9,7 +9,7 @@ view.task
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from anp.interaction.elements import (
     Message,
     MessagePurpose,
     Part,
+    PartKind,
     SenderRole,
     SessionEvent,
     Task,
@@ -25,6 +26,7 @@ from anp.interaction.elements import (
     TaskProgress,
 )
 from anp.interaction.states import TaskState, is_pause, is_terminal
+from anp.protocols.a2a.intents import INTENTS
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
@@ -32,6 +34,7 @@ from anp.protocols.a2a.objects import (
     ArtifactUpdate,
     StatusUpdate,
 )
+from negotiation.exact_numbers import write_json
 
 __all__ = ["ARTIFACT", "OUTPUT", "TaskView"]
 
@@ -47,7 +50,9 @@ _OWN_METADATA: Final = frozenset({ARTIFACT, "append", "lastChunk", "status"})
 class TaskView:
     """One task; `take` its session's events in order, then read `task`.
 
-    Artifacts grow by each result; a result in chunks is shown when it is whole.
+    Artifacts grow by each result; a result in chunks is shown when it is whole. Who
+    asks in words alone gets words: a result that is one text, as text, and other values
+    also as the text of their JSON.
     """
 
     def __init__(self, task: str, context: str, *, name: str) -> None:
@@ -62,6 +67,7 @@ class TaskView:
         self._name = name
         self._chunks: dict[str, list[Message]] = {}
         self._was_asked = False
+        self._in_words = False
         self.is_known = False
         "Its creation was among the events."
 
@@ -80,7 +86,7 @@ class TaskView:
         """Return another view that goes on from here."""
         made = TaskView(self.task.id, self.task.context, name=self._name)
         made.task, made.is_known = self.task, self.is_known
-        made._was_asked = self._was_asked
+        made._was_asked, made._in_words = self._was_asked, self._in_words
         made._chunks = {name: list(held) for name, held in self._chunks.items()}
         return made
 
@@ -90,6 +96,7 @@ class TaskView:
         match content:
             case Task() if content.id == self._name:
                 self.is_known = True
+                self._in_words = all(_is_words(one) for one in content.messages)
                 self.task = replace(
                     self.task,
                     changed_at=event.at,
@@ -163,6 +170,7 @@ class TaskView:
         if message.role is SenderRole.REQUESTER:
             # What was asked has its answer.
             self._was_asked = False
+            self._in_words = self._in_words and _is_words(message)
             self._note(self._message(message))
         elif message.purpose is MessagePurpose.RESULT:
             yield from self._results(message)
@@ -181,9 +189,19 @@ class TaskView:
         for part in message.parts:
             name = part.metadata.get(ARTIFACT)
             key = name if isinstance(name, str) and name else OUTPUT
-            of_artifacts.setdefault(key, []).append(_own(part))
+            of_artifacts.setdefault(key, []).extend(self._shown(_own(part)))
         for key, parts in of_artifacts.items():
             yield self._result(key, tuple(parts), last=bool(message.final))
+
+    def _shown(self, part: Part) -> Iterable[Part]:
+        if not self._in_words or part.kind is not PartKind.JSON:
+            return (part,)
+        content = part.content
+        if isinstance(content, dict) and len(content) == 1:
+            (value,) = content.values()
+            if isinstance(value, str):
+                return (replace(Part.text(value), metadata=part.metadata),)
+        return part, Part.text(write_json(content, ensure_ascii=False))
 
     def _result(self, key: str, parts: tuple[Part, ...], *, last: bool) -> Any:
         artifacts = {one.id: one for one in self.task.artifacts}
@@ -229,3 +247,9 @@ def _own(part: Part) -> Part:
     """Return a part without the entries that say where it belongs."""
     kept = {key: one for key, one in part.metadata.items() if key not in _OWN_METADATA}
     return part if len(kept) == len(part.metadata) else replace(part, metadata=kept)
+
+
+def _is_words(message: Message) -> bool:
+    """Return whether a message has nothing but text, and names no skill."""
+    kinds = {part.kind for part in message.parts}
+    return kinds == {PartKind.TEXT} and INTENTS not in message.metadata

@@ -89,6 +89,7 @@ class A2aFault(Enum):
 
     PARSE = _Fault(-32700, 400, "the request is not JSON")
     REQUEST = _Fault(-32600, 400, "the request is no JSON-RPC 2.0 request")
+    TOO_LARGE = _Fault(-32600, 413, "the request is too large")
     METHOD = _Fault(-32601, 404, "there is no such method")
     PARAMS = _Fault(-32602, 400, "the parameters are not valid")
     INTERNAL = _Fault(-32603, 500, "the request failed inside this agent")

@@ -12,7 +12,7 @@ import hashlib
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
@@ -42,15 +42,19 @@ from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.tasks.choice import Choice, read_reach
-from anp.sidecar.tasks.known import KnownTask
+from anp.sidecar.tasks.chronicle import task_of
+from anp.sidecar.tasks.known import KnownTask, event_in
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.sessions import utc_now
 from sandbox.pool.shares import current_share
 
-__all__ = ["A2aDesk"]
+__all__ = ["A2aDesk", "refused"]
 
 MAX_VIEWS: Final = 256
 "Tasks of which the view stays in memory."
+
+MAX_WEIGHT: Final = 32 * 1024 * 1024
+"Bytes in the log of all that these views show."
 
 CANCEL_WAIT: Final = 5.0
 "Seconds for which an answer waits for the end of a task that is cancelled."
@@ -61,10 +65,11 @@ PAGE: Final = 200
 
 @dataclass(slots=True)
 class _Seen:
-    """A view, and the number of the newest event in it."""
+    """A view, the number of the newest event in it, and the bytes of its own events."""
 
     view: TaskView
     number: int = 0
+    weight: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,7 @@ class A2aDesk:
         rest = [known for known in found if not token or known.id < token]
         page = rest[: wanted.page_size]
         return TaskPage(
-            tasks=tuple([(await self._seen(known)).view.task for known in page]),
+            tasks=tuple(seen.view.task for seen in await self._all_seen(page)),
             next_token=page[-1].id if len(rest) > len(page) else "",
             total=len(found),
         )
@@ -224,7 +229,11 @@ class A2aDesk:
             self._check_room(caller)
         await self._apply(caller, log, TaskCreate(task=task))
         item = await self._sessions.item_of(log, name)
-        return _Begun(await self._tasks.task(item), before, is_repeat)
+        known = await self._tasks.task(item)
+        if not is_repeat and known.id not in self._views:
+            # What came before says nothing about it.
+            self._views[known.id] = _Seen(_view(known), before)
+        return _Begun(known, before, is_repeat)
 
     def _check_modes(
         self,
@@ -319,18 +328,41 @@ class A2aDesk:
 
     async def _seen(self, known: KnownTask) -> _Seen:
         """Return a task with everything that is stored of it."""
-        seen = self._views.pop(known.id, None) or _Seen(_view(known))
-        while events := await self._sessions.events(
-            known.log, after=seen.number, limit=PAGE
-        ):
-            for event in events:
-                for _ in seen.view.take(event):
-                    pass
-            seen.number = events[-1].number
-        self._views[known.id] = seen
-        while len(self._views) > MAX_VIEWS:
-            self._views.popitem(last=False)
+        (seen,) = await self._all_seen([known])
         return seen
+
+    async def _all_seen(self, wanted: Sequence[KnownTask]) -> Sequence[_Seen]:
+        """Return tasks with everything that is stored of them; a log is read once."""
+        found: dict[str, _Seen] = {}
+        of_logs: dict[str, dict[str, _Seen]] = {}
+        for known in wanted:
+            seen = self._views.pop(known.id, None) or _Seen(_view(known))
+            found[known.id] = seen
+            if not seen.view.is_over:
+                of_logs.setdefault(known.log, {})[known.task.id] = seen
+        for log, views in of_logs.items():
+            await self._read(log, views)
+        self._views.update(found)
+        weight = sum(one.weight for one in self._views.values())
+        while len(self._views) > MAX_VIEWS or weight > MAX_WEIGHT:
+            _, gone = self._views.popitem(last=False)
+            weight -= gone.weight
+        return list(found.values())
+
+    async def _read(self, log: str, views: Mapping[str, _Seen]) -> None:
+        """Show the views of tasks of one session, by their names, what they lack."""
+        after = min(one.number for one in views.values())
+        while rows := await self._sessions.stored(log, after=after, limit=PAGE):
+            after = rows[-1].number
+            for row in rows:
+                event = event_in(row)
+                seen = views.get(task_of(event.content))
+                if seen is not None and row.number > seen.number:
+                    seen.weight += len(row.content)
+                    for _ in seen.view.take(event):
+                        pass
+        for seen in views.values():
+            seen.number = max(seen.number, after)
 
     async def _updates(self, begun: _Begun) -> AsyncGenerator[TaskUpdate, None]:
         is_first = True
@@ -360,6 +392,9 @@ class A2aDesk:
     async def _until(self, begun: _Begun) -> _Seen:
         """Return a task as it was up to an event, its creation included."""
         seen = _Seen(_view(begun.known))
+        kept = self._views.get(begun.known.id)
+        if kept is not None and kept.number <= begun.before:
+            seen = _Seen(copy(kept.view), kept.number)
         while events := await self._sessions.events(
             begun.known.log, after=seen.number, limit=PAGE
         ):
@@ -412,4 +447,8 @@ _FAULTS: Final = {
 def refused(error: InteractionError) -> A2aError:
     """Return the error of A2A for what the session refuses."""
     code = InteractionFault(error.code)
+    if code is InteractionFault.CONFLICT:
+        # Ids of tasks are made of those of messages.
+        text = "message.messageId: was used before for something else"
+        return A2aError(A2aFault.PARAMS, text)
     return A2aError(_FAULTS.get(code, A2aFault.PARAMS), error.text)

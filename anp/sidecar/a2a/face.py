@@ -22,7 +22,7 @@ from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import AGENTS
 from anp.sidecar.a2a.extensions import with_extensions
 from anp.sidecar.a2a.rest import rest_error, rest_routes
-from anp.sidecar.a2a.rpc import A2aRpc, fault_of, rpc_error
+from anp.sidecar.a2a.rpc import A2aRpc, fault_of, id_of, rpc_error
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
@@ -52,18 +52,21 @@ class A2aFace:
         rpc: A2aRpc,
         *,
         door: Admission,
+        place: Callable[[Request], bool],
         card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
     ) -> None:
         """Make the face.
 
         Args:
+            place: Told that a request is let in; False if there is no place for it.
             card: Makes the card that a caller may see, or everybody for None, of the
                 daemon or of one agent in it; None when there is no such agent.
             max_body: Largest request, in bytes.
         """
         self._rpc = rpc
         self._door = door
+        self._place = place
         self._card = card
         self._max_body = max_body
 
@@ -91,6 +94,9 @@ class A2aFace:
     async def _caller(self, request: Request) -> A2aCaller:
         """Return who calls; NotAdmitted for nobody that we know."""
         caller = await self._door.admit(request.headers)
+        if not self._place(request):
+            words = "too many requests are being answered; try again later"
+            raise NotAdmitted(503, words, {"Retry-After": "5"})
         agent = agent_of(request)
         if agent and await self._card(caller, agent) is None:
             raise NotAdmitted(404, "there is no such agent here", {})
@@ -102,11 +108,16 @@ class A2aFace:
             caller = await self._caller(request)
         except NotAdmitted as exc:
             return _turned_away(exc)
+        body: Any = None
         try:
-            version = _version(request.headers)
             body = await self._json(request)
+            version = _version(request)
         except A2aError as exc:
-            return _json(rpc_error(None, exc, A2aVersion.V03))
+            # A fault of the request itself has its status in HTTP; what JSON-RPC
+            # says of a method goes with 200, as its clients expect.
+            status = exc.fault.status if exc.fault in _OF_HTTP else 200
+            told = rpc_error(id_of(body), exc, _form(request))
+            return _json(told, status)
         answer = await self._rpc.answer(caller, body, version=version)
         return _json(answer.body) if answer.stream is None else _stream(answer.stream)
 
@@ -119,8 +130,8 @@ class A2aFace:
         except NotAdmitted as exc:
             return _turned_away(exc)
         try:
-            if request.headers.get("a2a-version"):
-                _check_new(_version(request.headers))
+            if _asked_version(request):
+                _check_new(_version(request))
             params: Any = {}
             if request.method == "POST":
                 params = await self._json(request, optional=True)
@@ -138,6 +149,12 @@ class A2aFace:
         data = await self._body(request)
         if optional and not data:
             return {}
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind and kind != "application/json" and not kind.endswith("+json"):
+            raise A2aError(
+                A2aFault.CONTENT_TYPE_NOT_SUPPORTED,
+                "a request has the content type application/json",
+            )
         try:
             return parse_json(data, max_size=self._max_body)
         except JsonError as exc:
@@ -149,7 +166,7 @@ class A2aFace:
             data += chunk
             if len(data) > self._max_body:
                 raise A2aError(
-                    A2aFault.REQUEST,
+                    A2aFault.TOO_LARGE,
                     f"a request has at most {self._max_body} bytes",
                 )
         return bytes(data)
@@ -180,15 +197,37 @@ def agent_of(request: Request) -> str:
     return str(request.path_params.get(AGENT, ""))
 
 
-def _version(headers: Mapping[str, str]) -> A2aVersion:
-    """Return the version that a request asks for; without a word it is 0.3."""
-    asked = headers.get("a2a-version", "").strip()
-    major, _, rest = asked.partition(".")
-    if not asked or (major == "0" and rest[:1] in {"2", "3"}):
-        return A2aVersion.V03
-    if major == "1":
-        return A2aVersion.V10
+_OF_HTTP: Final = {A2aFault.TOO_LARGE, A2aFault.CONTENT_TYPE_NOT_SUPPORTED}
+
+
+_VERSIONS: Final = {
+    **dict.fromkeys(("", "0.2", "0.3"), A2aVersion.V03),
+    **dict.fromkeys(("1", "1.0"), A2aVersion.V10),
+}
+"What is spoken for a version that a caller asks for; one that names none has 0.3."
+
+
+def _asked_version(request: Request) -> str:
+    """Return the version that a request names; both places for it are allowed."""
+    name = "a2a-version"
+    found = request.headers.get(name) or request.query_params.get("A2A-Version", "")
+    return found.strip()
+
+
+def _version(request: Request) -> A2aVersion:
+    """Return the version that a request asks for."""
+    asked = _asked_version(request)
+    # The third number says nothing about what goes over the wire.
+    found = _VERSIONS.get(".".join(asked.split(".")[:2]))
+    if found is not None:
+        return found
     raise A2aError(A2aFault.VERSION_NOT_SUPPORTED)
+
+
+def _form(request: Request) -> A2aVersion:
+    """Return the version in which a refused request is answered."""
+    asked = _asked_version(request)
+    return A2aVersion.V03 if not asked or asked[0] == "0" else A2aVersion.V10
 
 
 def _check_new(version: A2aVersion) -> None:

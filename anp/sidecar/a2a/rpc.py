@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.errors import UnknownError
+from anp.interaction.errors import InteractionError
 from anp.protocols.a2a.modes import fit, fit_task
 from anp.protocols.a2a.objects import A2aTask, TaskUpdate
 from anp.protocols.a2a.reader import Fields, read_list, read_send
@@ -25,9 +26,9 @@ from anp.protocols.a2a.words import (
 )
 from anp.protocols.a2a.writer import write_page, write_stream, write_task
 from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.desk import A2aDesk
+from anp.sidecar.a2a.desk import A2aDesk, refused
 
-__all__ = ["A2aRpc", "RpcAnswer", "fault_of", "rpc_error"]
+__all__ = ["A2aRpc", "RpcAnswer", "fault_of", "id_of", "rpc_error"]
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class A2aRpc:
         Args:
             version: The only version to be spoken; None leaves it to the method's name.
         """
-        number = _id_of(request)
+        number = id_of(request)
         spoken = version or A2aVersion.V03
         try:
             method, params, spoken = _read(request, version)
@@ -109,9 +110,9 @@ class A2aRpc:
                 task = fit_task(task, sent.output_modes)
                 return _sent(task, version, sent.history)
             case A2aMethod.GET:
-                fields = Fields(params, "")
-                task = await self._desk.get(caller, fields.text("id", needed=True))
-                return write_task(task, version, history=fields.count("historyLength"))
+                history = Fields(params, "").count("historyLength")
+                task = await self._desk.get(caller, _task_id(params))
+                return write_task(task, version, history=history)
             case A2aMethod.LIST:
                 wanted = read_list(params)
                 page = await self._desk.list(caller, wanted)
@@ -166,6 +167,8 @@ def fault_of(error: Exception) -> A2aError:
         return error
     if isinstance(error, UnknownError):
         return A2aError(A2aFault.TASK_NOT_FOUND)
+    if isinstance(error, InteractionError):
+        return refused(error)
     logger.error("request failed", exc_info=error)
     return A2aError(A2aFault.INTERNAL)
 
@@ -177,7 +180,8 @@ def rpc_error(
     return {"jsonrpc": "2.0", "id": number, "error": error.to_json(version)}
 
 
-def _id_of(request: Any) -> RequestId:
+def id_of(request: Any) -> RequestId:
+    """Return the id of a request of JSON-RPC; None if it has no good one."""
     found = request.get("id") if isinstance(request, dict) else None
     is_id = isinstance(found, str | int | float) and not isinstance(found, bool)
     return found if is_id and len(str(found)) <= MAX_ID else None
@@ -192,7 +196,7 @@ def _read(
 ) -> tuple[A2aMethod, Any, A2aVersion]:
     if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
         raise A2aError(A2aFault.REQUEST)
-    if request.get("id") is not None and _id_of(request) is None:
+    if request.get("id") is not None and id_of(request) is None:
         raise A2aError(A2aFault.REQUEST, "id: must be a text or a number")
     method = request.get("method")
     if not isinstance(method, str):

@@ -14,4 +14,6 @@
 * `updates`: The listener for updates of agents that take calls at a URL (kind
   `callback`).
 * `servers`: Web servers of the daemon, each on a listener of its own.
+* `tokenless`: Requests without credentials: their pace, and how connections become
+  known.
 """

@@ -75,18 +75,18 @@ class Lobby(Generic[T]):
         self._limits = limits
         self._is_busy = is_busy
         # Both in the order in which they came.
-        self._strangers: dict[T, None] = {}
+        self._tokenless: dict[T, None] = {}
         self._known: dict[T, None] = {}
 
     def enter(self, one: T) -> T | None:
         """Take a new connection in; return the one that has to go for it, or None."""
         gone = None
-        if len(self._strangers) >= self._limits.max_strangers:
-            idle = self._first_idle(self._strangers)
+        if len(self._tokenless) >= self._limits.max_strangers:
+            idle = self._first_idle(self._tokenless)
             # One that is answered may be a good client's, but so may the new one.
-            gone = next(iter(self._strangers)) if idle is None else idle
-            del self._strangers[gone]
-        self._strangers[one] = None
+            gone = next(iter(self._tokenless)) if idle is None else idle
+            del self._tokenless[gone]
+        self._tokenless[one] = None
         return gone
 
     def admit(self, one: T) -> tuple[bool, T | None]:
@@ -102,18 +102,18 @@ class Lobby(Generic[T]):
             if gone is None:
                 return False, None
             del self._known[gone]
-        self._strangers.pop(one, None)
+        self._tokenless.pop(one, None)
         self._known[one] = None
         return True, gone
 
     def leave(self, one: T) -> None:
         """Forget a connection that ended."""
-        self._strangers.pop(one, None)
+        self._tokenless.pop(one, None)
         self._known.pop(one, None)
 
     def all(self) -> list[T]:
         """Return every connection."""
-        return [*self._strangers, *self._known]
+        return [*self._tokenless, *self._known]
 
     def _first_idle(self, among: dict[T, None]) -> T | None:
         return next((one for one in among if not self._is_busy(one)), None)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import secrets
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +11,23 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from anp.channel.core.pace import Pace
 from anp.errors import CallError, ErrorKind
-from anp.sidecar.api.connections import CONNECTION
 from anp.sidecar.api.dashboard import is_open
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from anp.sidecar.api.table import LocalScope, give_scope
+from anp.sidecar.api.tokenless import TokenlessPace, admit
 from anp.sidecar.home.home import write_atomic
 
-__all__ = ["OPEN_PATHS", "Door", "Guard", "load_token", "new_token", "scope_at"]
+__all__ = [
+    "OPEN_PATHS",
+    "Door",
+    "Guard",
+    "check_page",
+    "load_token",
+    "new_token",
+    "scope_at",
+    "single_headers",
+]
 
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz"})
 "Paths that need no token: they say nothing but whether we are well."
@@ -83,10 +89,8 @@ def scope_at(door: Door, path: str, headers: Mapping[str, str]) -> LocalScope:
             raise _foreign(origin)
         if "authorization" not in headers:
             return LocalScope.AGENT
-    elif headers.get("host", "").lower() not in door.hosts:
-        raise ApiError(421, "this Host is not ours; use http://127.0.0.1 and the port")
-    elif origin is not None and origin.lower() not in door.origins:
-        raise _foreign(origin)
+    else:
+        check_page(door, headers)
     scope = _of_token(door, headers.get("authorization", ""))
     if scope is not LocalScope.NONE:
         return scope
@@ -101,6 +105,34 @@ def scope_at(door: Door, path: str, headers: Mapping[str, str]) -> LocalScope:
         kind=ErrorKind.POLICY,
         headers={"WWW-Authenticate": 'Bearer realm="anpd"'},
     )
+
+
+def check_page(door: Door, headers: Mapping[str, str]) -> None:
+    """Refuse a request on TCP that a page of somebody else sends. Pure.
+
+    Raises:
+        ApiError: Its `Host` is a rebound name (DNS), or its `Origin` is not ours.
+    """
+    origin = headers.get("origin")
+    if headers.get("host", "").lower() not in door.hosts:
+        raise ApiError(421, "this Host is not ours; use http://127.0.0.1 and the port")
+    if origin is not None and origin.lower() not in door.origins:
+        raise _foreign(origin)
+
+
+def single_headers(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request by lower-case name.
+
+    Raises:
+        ApiError: One that says who asks is there twice.
+    """
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1").lower()
+        if key in headers and key in {"host", "origin", "authorization"}:
+            raise ApiError(400, f"{key} is sent twice")
+        headers[key] = value.decode("latin-1")
+    return headers
 
 
 def _of_token(door: Door, authorization: str) -> LocalScope:
@@ -118,37 +150,23 @@ def _of_token(door: Door, authorization: str) -> LocalScope:
     return LocalScope.NONE
 
 
-TOKENLESS_RATE = 100.0
-"Requests without a token that are answered in a second, of all connections together."
-
-TOKENLESS_BURST = 50
-"""Those that are answered without a wait after a pause, such as the files of the
-dashboard's page."""
-
-TOKENLESS_WAIT = 1.0
-"Seconds that such a request may have to wait for its turn."
-
-
 class Guard:
     """Refuses requests that may not come in, before anything else reads them."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
         self._door = door
-        self._pace = Pace(TOKENLESS_RATE, TOKENLESS_BURST)
+        self._tokenless = TokenlessPace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            key = name.decode("latin-1").lower()
-            if key in headers and key in {"host", "origin", "authorization"}:
-                twice = ApiError(400, f"{key} is sent twice")
-                await problem_response(problem_of(twice))(scope, receive, send)
-                return
-            headers[key] = value.decode("latin-1")
+        try:
+            headers = single_headers(scope)
+        except ApiError as exc:
+            await problem_response(problem_of(exc))(scope, receive, send)
+            return
         try:
             given = scope_at(self._door, scope["path"], headers)
             if given is not LocalScope.NONE:
@@ -167,16 +185,8 @@ class Guard:
         self, app: ASGIApp, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer a request without a good token, when it is its turn."""
-        seconds = self._pace.turn("", now=time.monotonic(), longest=TOKENLESS_WAIT)
-        connection = scope.get("state", {}).get(CONNECTION)
-        if seconds is None and connection is not None:
-            connection.end("too many requests without a token")
-            # Until the server has seen the end, it would miss an answer.
-            while (await receive())["type"] != "http.disconnect":
-                continue
-            return
-        await asyncio.sleep(seconds or 0.0)
-        await app(scope, receive, send)
+        if await self._tokenless.wait(scope, receive):
+            await app(scope, receive, send)
 
 
 def load_token(path: Path) -> str:
@@ -211,8 +221,7 @@ def _admit(scope: Scope) -> None:
     Raises:
         ApiError: Every place of the others is taken, and busy.
     """
-    connection = scope.get("state", {}).get(CONNECTION)
-    if connection is not None and not (connection.known or connection.admit()):
+    if not admit(scope):
         raise ApiError(
             503,
             "too many requests are being answered; end one of them, such as a stream "

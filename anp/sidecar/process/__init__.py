@@ -7,4 +7,6 @@
 * `clock`: asks the system about its clock.
 * `doctor`: checks what works on this machine, and says how to mend the rest.
 * `a2a_face`: Starts the A2A face of a daemon, if its owner wants one.
+* `a2a_guard`: The guard of the A2A face: pages of others, and the pace of callers
+  without a token.
 """

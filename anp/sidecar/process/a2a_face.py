@@ -16,11 +16,18 @@ from anp.sidecar.a2a.rpc import A2aRpc
 from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
+from anp.sidecar.api.tokenless import admit
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.process.a2a_guard import A2aGuard
 
 __all__ = ["serve_a2a"]
 
 logger = logging.getLogger(__name__)
+
+LIMITS = ConnectionLimits(max_strangers=128, max_known=256)
+"""Many callers hold a stream open, or begin at once with a hundred connections of a
+pool, so there are more places than for the owner's own programs.
+"""
 
 
 @contextlib.asynccontextmanager
@@ -49,7 +56,15 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         logger.warning("fault of the card: %s", fault)
     desk = A2aDesk(daemon.tasks, daemon.identities.canonical)
     rpc = A2aRpc(desk, cards.extended)
-    app = make_face(A2aFace(rpc, door=door, card=cards.card, max_body=config.max_body))
-    async with served(listener, app, name="a2a", limits=ConnectionLimits()):
+    face = A2aFace(
+        rpc,
+        door=door,
+        place=lambda request: admit(request.scope),
+        card=cards.card,
+        max_body=config.max_body,
+    )
+    port = listener.getsockname()[1]
+    app = A2aGuard(make_face(face), port if config.open else None)
+    async with served(listener, app, name="a2a", limits=LIMITS):
         logger.info("A2A face url=%s", own)
         yield own

@@ -104,7 +104,7 @@ def examine(
     found += [_disk(home), _files(config)]
     if config is not None:
         found += [*_store(home, config), *_model(config), *_port(home, config)]
-        found += [*_tls(config), *_otel(config)]
+        found += [*_tls(config), *_otel(config), *_a2a(config)]
         found += _attachments(home, config)
     return found
 
@@ -229,6 +229,21 @@ def _clock(clock: Clock) -> DoctorCheck:
         )
     kept = "synchronised" if clock.synchronised else "synchronisation is not known"
     return DoctorCheck(name="clock", text=kept)
+
+
+def _a2a(config: Config) -> Iterator[DoctorCheck]:
+    if config.a2a.address is None:
+        return
+    if config.a2a.open:
+        yield DoctorCheck(
+            name="A2A",
+            level=Level.WARNING,
+            text=f"{config.a2a.listen} asks for no token (a2a.open)",
+            why="every program and user of this machine may call what is exposed",
+            fix="remove a2a.open; give each caller a token: anpd a2a tokens add NAME",
+        )
+    else:
+        yield DoctorCheck(name="A2A", text=f"{config.a2a.listen}, with tokens")
 
 
 def _disk(home: Home) -> DoctorCheck:

@@ -24,10 +24,11 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
+from anp.sidecar.attachments.requester import Reply, ReplyAction
 from anp.sidecar.tasks.known import NoTask
 from anp.sidecar.tasks.sessions import KnownTask, Sessions
 
-__all__ = ["Chronicle", "ContentPlace", "Told", "task_of"]
+__all__ = ["ACTION", "Chronicle", "ContentPlace", "TaskAnswer", "Told", "task_of"]
 
 RECENT = 200
 "Newest events of a session in which the newest messages of a task are looked for."
@@ -109,6 +110,29 @@ class _Begun:
         return begun
 
 
+ACTION = "action"
+"Entry in the metadata of an answer to a question."
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAnswer:
+    """A message of the requester for a task that waits for it."""
+
+    message: Message
+
+    @property
+    def reply(self) -> Reply:
+        """The message as an answer to a question."""
+        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
+        value = next(
+            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
+        )
+        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
+        return Reply(
+            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
+        )
+
+
 class Chronicle:
     """Reads what is stored about tasks; see `watch` and `content`."""
 
@@ -183,6 +207,17 @@ class Chronicle:
         chunk = replace(message.chunk, last=last.chunk.last)
         whole = replace(last, parts=tuple(joined), chunk=chunk)
         return replace(event, content=whole)
+
+    async def said(self, log: str, task: str) -> list[Message]:
+        """Return what both sides said about a task after its creation.
+
+        Args:
+            task: Its id on the wire.
+        """
+        contents = [one.content async for one in self._events(log, 0, live=False)]
+        return [
+            one for one in contents if isinstance(one, Message) and one.task == task
+        ]
 
     async def newest(self, task: KnownTask, *, most: int) -> tuple[list[Told], int]:
         """Return the newest messages of a task, and the last number of its session."""

@@ -19,10 +19,11 @@ from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.tasks.chronicle import TaskAnswer
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
-from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
+from anp.sidecar.tasks.work import Room, Worker
 from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
 

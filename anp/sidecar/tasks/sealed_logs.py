@@ -15,8 +15,10 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from anp.interaction.errors import InteractionError, InteractionFault
 from cache.errors import RecordError
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
+from cache.records.logs import MAX_LOG_CONTENT
 from cache.store import Store
 
 __all__ = ["PURPOSE", "SealedLogs"]
@@ -27,6 +29,9 @@ PURPOSE: Final = b"anpd: sessions at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
 
 NONCE_SIZE: Final = 12
+
+MAX_CONTENT: Final = MAX_LOG_CONTENT - 64
+"Most bytes of an event or a task; sealing makes them somewhat longer."
 
 
 class SealedLogs:
@@ -46,8 +51,18 @@ class SealedLogs:
         self._cipher = AESGCM(secret)
 
     def append_log(self, change: LogChange) -> Log:
-        """See `LogStore.append_log`."""
+        """See `LogStore.append_log`.
+
+        Raises:
+            InteractionError: Something in it is larger than a log can hold.
+        """
         log = change.log
+        contents = (*change.events, *(one.content for one in change.items))
+        if max(map(len, contents), default=0) > MAX_CONTENT:
+            raise InteractionError(
+                InteractionFault.TOO_LARGE,
+                f"a message, or what a task holds, has at most {MAX_CONTENT} bytes",
+            )
         events = tuple(
             self._seal(data, _event(log, change.after + number))
             for number, data in enumerate(change.events, start=1)

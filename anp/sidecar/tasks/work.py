@@ -13,13 +13,12 @@ from typing import Any
 
 from anp.channel.stranger_work import counted
 from anp.interaction.chunks import split_message
-from anp.interaction.conversation import Conversation, start_key
+from anp.interaction.conversation import NOT_CHOSEN, Conversation, start_key
 from anp.interaction.elements import (
     LOCAL,
     Message,
     MessagePurpose,
     Part,
-    PartKind,
     SenderRole,
     Session,
     Task,
@@ -34,7 +33,6 @@ from anp.sidecar.attachments.requester import (
     GivenFile,
     Question,
     Reply,
-    ReplyAction,
     current_requester,
 )
 from anp.sidecar.files.call_folder import CallFolder, CallFolders
@@ -44,13 +42,14 @@ from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
+from anp.sidecar.tasks.chronicle import Chronicle, TaskAnswer
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
 from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["ACTION", "Room", "SCHEMA", "URL", "TaskAnswer", "Worker"]
+__all__ = ["Room", "SCHEMA", "URL", "Worker"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,30 +62,11 @@ APPROVAL_CHECK = 2.0
 MAX_NOTES = 64
 "Notes on progress that wait to be told; of more only the newest are."
 
-SCHEMA, URL, ACTION = "schema", "url", "action"
-"Entries in the metadata of a question, and of its answer."
+SCHEMA, URL = "schema", "url"
+"Entries in the metadata of a question."
 
 MAX_NAMED = 1000
 "Most characters of names in a refusal."
-
-
-@dataclass(frozen=True, slots=True)
-class TaskAnswer:
-    """A message of the requester for a task that waits for it."""
-
-    message: Message
-
-    @property
-    def reply(self) -> Reply:
-        """The message as an answer to a question."""
-        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
-        value = next(
-            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
-        )
-        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
-        return Reply(
-            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
-        )
 
 
 Room = Callable[[str, str], Awaitable[None]]
@@ -202,7 +182,7 @@ class Worker:
         """See `Requester`."""
         return (await self._ask(question)).reply
 
-    async def _ask(self, question: Question) -> TaskAnswer:
+    async def _ask(self, question: Question, *, code: str = "") -> TaskAnswer:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
@@ -210,11 +190,10 @@ class Worker:
             metadata[URL] = question.url
         await self._tell_waiting()
         # What came before is an answer to nothing; the next message is the one.
-        asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
-        self._asked = asked
+        asked = self._await_answer()
         auth = question.auth or question.url
         await self._report(
-            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED
+            TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED, code=code
         )
         await self._post(
             [Part.text(question.text)],
@@ -224,6 +203,10 @@ class Worker:
         answer = await asked
         await self._report(TaskState.WORKING)
         return answer
+
+    def _await_answer(self) -> asyncio.Future[TaskAnswer]:
+        self._asked = asyncio.get_running_loop().create_future()
+        return self._asked
 
     def answer(self, answer: TaskAnswer) -> None:
         """Give the agent a message of its requester's; unasked ones stay in the log."""
@@ -297,11 +280,12 @@ class Worker:
 
     async def _run(self) -> None:
         conversation = await self._sessions.conversation(self._log)
-        state = conversation.tasks[self._task.id].state
-        if is_terminal(state):
+        task = conversation.tasks[self._task.id]
+        if is_terminal(task.state):
             return None
-        self._started = is_started(state)
-        refused = await self._choose()
+        was_asked = task.code == NOT_CHOSEN
+        self._started = is_started(task.state) and not was_asked
+        refused = await self._choose(was_asked=was_asked)
         # To ask the requester, it had to be accepted.
         conversation = await self._sessions.conversation(self._log)
         state = conversation.tasks[self._task.id].state
@@ -353,19 +337,30 @@ class Worker:
             )
         return await self._over(TaskState.COMPLETED)
 
-    async def _choose(self) -> str | None:
-        """Find the capability, with the requester's help; return why there is none."""
+    async def _choose(self, *, was_asked: bool) -> str | None:
+        """Find the capability, with the requester's help; return why there is none.
+
+        Args:
+            was_asked: It was asked for that help before a restart.
+        """
         if self._task.capability:
             return None
         messages = list(self._task.messages)
+        if was_asked:
+            answer = self._await_answer()
+            talk = await Chronicle(self._sessions).said(self._log, self._task.id)
+            messages += [one for one in talk if one.role is SenderRole.REQUESTER]
+            if talk and talk[-1].role is not SenderRole.REQUESTER:
+                messages.append((await answer).message)
+            await self._report(TaskState.WORKING)
         while True:
             chosen = await self._chooser.choose(self._task, messages)
             match chosen:
                 case NoSkill(text=text):
                     return text
                 case Wanted(text=text):
-                    answer = await self._ask(Question(text=text))
-                    messages.append(answer.message)
+                    told = await self._ask(Question(text=text), code=NOT_CHOSEN)
+                    messages.append(told.message)
                 case Choice(capability=name, parts=parts):
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anp.interaction.conversation import Conversation, start_key
+from anp.interaction.conversation import NOT_CHOSEN, Conversation, start_key
 from anp.interaction.elements import (
     CancelRequest,
     MessagePurpose,
@@ -520,6 +520,21 @@ def test_a_task_is_started_once_unless_it_may_be_repeated(
     alice.repeat(BOB)
     pump(alice, bob)
     assert alice.conversation.tasks["t"].state == (found.state)
+
+
+def test_a_task_that_asks_what_is_wanted_goes_on_after_a_kill() -> None:
+    alice, bob = pair()
+    alice.do(lambda one: one.create(task(), wall_now=NOW))
+    pump(alice, bob)
+    state = TaskState.INPUT_REQUIRED
+    bob.do(lambda one: one.report("t", state, code=NOT_CHOSEN, wall_now=NOW))
+    bob.kill()
+    step = bob.do(lambda one: one.recover(may_repeat=lambda _: False, wall_now=NOW))
+    assert step.start == ["t"]
+    bob.do(lambda one: one.report("t", TaskState.WORKING, wall_now=NOW))
+    bob.kill()
+    bob.do(lambda one: one.recover(may_repeat=lambda _: False, wall_now=NOW))
+    assert bob.conversation.tasks["t"].may_have_run
 
 
 def test_a_requesters_kill_fails_nothing() -> None:

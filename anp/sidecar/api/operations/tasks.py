@@ -44,9 +44,8 @@ from anp.sidecar.api.table import (
     scope_of,
 )
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
+from anp.sidecar.tasks.chronicle import ACTION, Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
-from anp.sidecar.tasks.work import ACTION
 
 __all__ = [
     "LAST_EVENT_ID",

@@ -12,6 +12,7 @@ import pytest
 
 from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec
+from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.load import load_config
 from anp.sidecar.config.settings import CacheConfig, Config
 from anp.sidecar.home.home import ApiAddress, Home
@@ -149,6 +150,14 @@ def test_a_store_on_a_server_is_asked_and_its_password_not_shown(
     assert check.text == "redis://127.0.0.1:1/0; it forgets when it is full"
     assert check.why
     assert check.fix
+
+
+def test_an_open_a2a_face_is_a_warning(home: Home) -> None:
+    listen = "127.0.0.1:8770"
+    assert found(home, config_of(home, a2a=A2aConfig(listen=listen))) == []
+    (check,) = found(home, config_of(home, a2a=A2aConfig(listen=listen, open=True)))
+    assert (check.name, check.level) == ("A2A", Level.WARNING)
+    assert "anpd a2a tokens add" in check.fix
 
 
 def test_a_store_on_disk_is_opened_written_and_read(home: Home) -> None:

@@ -1,0 +1,54 @@
+"""Requests without credentials: their pace, and how connections become known."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from starlette.types import Receive, Scope
+
+from anp.channel.core.pace import Pace
+from anp.sidecar.api.connections import CONNECTION
+
+__all__ = ["TokenlessPace", "admit"]
+
+RATE: Final = 100.0
+"Requests without credentials that are answered in a second, of all connections."
+
+BURST: Final = 50
+"""Those that are answered without a wait after a pause, such as the files of the
+dashboard's page."""
+
+LONGEST: Final = 1.0
+"Seconds that such a request may have to wait for its turn."
+
+
+class TokenlessPace:
+    """Lets requests without credentials have their answers in turn."""
+
+    def __init__(self) -> None:
+        self._pace = Pace(RATE, BURST)
+
+    async def wait(self, scope: Scope, receive: Receive) -> bool:
+        """Wait for the turn of a request; False if its connection was ended instead."""
+        seconds = self._pace.turn("", now=time.monotonic(), longest=LONGEST)
+        connection = scope.get("state", {}).get(CONNECTION)
+        if seconds is None and connection is not None:
+            connection.end("too many requests without a token")
+            # Until the server has seen the end, it would miss an answer.
+            while (await receive())["type"] != "http.disconnect":
+                continue
+            return False
+        await asyncio.sleep(seconds or 0.0)
+        return True
+
+
+def admit(scope: Scope) -> bool:
+    """Take the connection of a request out of the share of those without credentials.
+
+    Returns:
+        False if every place of the others is taken, and busy.
+    """
+    connection = scope.get("state", {}).get(CONNECTION)
+    return connection is None or connection.known or connection.admit()

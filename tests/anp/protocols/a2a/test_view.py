@@ -1,0 +1,69 @@
+"""A task of a session as A2A shows it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from anp.interaction.elements import (
+    Message,
+    MessagePurpose,
+    Part,
+    SenderRole,
+    SessionEvent,
+    Task,
+)
+from anp.protocols.a2a.view import TaskView
+from tests.clauses import clause
+
+
+def said(*parts: Part, is_result: bool = False, **metadata: Any) -> Message:
+    return Message(
+        id="m",
+        session="s",
+        task="t",
+        sender="local:ann",
+        role=SenderRole.SERVICE if is_result else SenderRole.REQUESTER,
+        purpose=MessagePurpose.RESULT if is_result else MessagePurpose.COMMUNICATION,
+        parts=parts,
+        metadata=metadata,
+    )
+
+
+def shown(asked: Message, *more: Message) -> tuple[Part, ...]:
+    """Return the parts of the artifact of a task, given what was said in it."""
+    task = Task(
+        id="t", session="s", requester="local:ann", executor="did:x", messages=(asked,)
+    )
+    view = TaskView("a", "c", name="t")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    contents: list[Task | Message] = [task, *more]
+    for number, content in enumerate(contents, 1):
+        list(view.take(SessionEvent(number=number, at=now, by="x", content=content)))
+    return view.task.artifacts[0].parts
+
+
+RESULT = said(Part.value({"result": "You said: hi"}), is_result=True)
+COUNTED = said(Part.value({"bees": 3}), is_result=True)
+
+
+@clause("A2A-5", "A2A-18")
+def test_who_asks_in_words_gets_words() -> None:
+    words = said(Part.text("hi"))
+    assert shown(words, RESULT) == (Part.text("You said: hi"),)
+    assert shown(words, COUNTED) == (Part.value({"bees": 3}), Part.text('{"bees": 3}'))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        said(Part.value({"skill": "bees.count"})),
+        said(Part.text("hi"), intentInfos=[{"intent": "bees.count"}]),
+    ],
+)
+def test_who_names_a_skill_gets_its_value(asked: Message) -> None:
+    for answer in (RESULT, COUNTED):
+        assert shown(asked, answer) == answer.parts
+        assert shown(said(Part.text("hi")), asked, answer) == answer.parts
