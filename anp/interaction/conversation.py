@@ -21,6 +21,7 @@ from typing import Self
 from anp.interaction.elements import (
     CancelRequest,
     Message,
+    PushTarget,
     Registration,
     SenderRole,
     Session,
@@ -32,9 +33,9 @@ from anp.interaction.elements import (
     TaskProgress,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import Acknowledgement, Send
+from anp.interaction.operations import Acknowledgement, Send, check_session
 from anp.interaction.receiver import Receiver
-from anp.interaction.record import InteractionLimits, Step, check_session
+from anp.interaction.record import InteractionLimits, Step
 from anp.interaction.states import (
     TaskState,
     check_change,
@@ -288,6 +289,36 @@ class Conversation(Receiver):
         wish = Registration(address=address, task=task, expires=expires)
         self._wish(step, wish, self.own, 0, wall_now)
         return step
+
+    # Addresses that a local caller wants told
+
+    def push(self, target: PushTarget) -> Step:
+        """Keep an address; one of the same task and id is replaced by it."""
+        task = self._task(target.task)
+        key = target.task, target.id
+        others = sum(name == target.task for name, _ in self.pushes)
+        if key not in self.pushes and others >= self._limits.max_pushes:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, "the task has too many addresses to tell"
+            )
+        self.pushes[key] = replace(
+            target, done=is_terminal(task.state) and target.told >= self.last
+        )
+        return Step(is_head_changed=True)
+
+    def pushed(self, task: str, name: str, *, told: int, done: bool) -> Step:
+        """Take note of how far an address is told; one taken back stays away."""
+        known = self.pushes.get((task, name))
+        if known is None:
+            return Step()
+        self.pushes[task, name] = replace(known, told=told, done=done)
+        return Step(is_head_changed=True)
+
+    def stop_push(self, task: str, name: str) -> Step:
+        """Take an address back."""
+        if self.pushes.pop((task, name), None) is None:
+            return Step()
+        return Step(is_head_changed=True)
 
     # Commands of both sides
 

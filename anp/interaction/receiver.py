@@ -32,14 +32,10 @@ from anp.interaction.operations import (
     TaskCreate,
     TaskGet,
     TaskUpdate,
-)
-from anp.interaction.record import (
-    RefusedSend,
-    SessionRecord,
-    Step,
     check_session,
     party_ids,
 )
+from anp.interaction.record import RefusedSend, SessionRecord, Step
 from anp.interaction.states import (
     UNREPORTED,
     TaskState,

@@ -8,4 +8,6 @@
 * `tokens`: The tokens of the callers of the A2A face: a file of the home with their
   hashes.
 * `rest`: The HTTP+JSON binding of A2A 1.0: paths and HTTP methods in place of JSON-RPC.
+* `push`: Brings callers of A2A the updates of their tasks at addresses that they name
+  (A2A-25).
 """

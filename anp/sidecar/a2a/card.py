@@ -56,7 +56,7 @@ def make_card(facts: CardFacts, capabilities: Sequence[Capability]) -> dict[str,
         "preferredTransport": JSON_RPC,
         "capabilities": {
             "streaming": True,
-            "pushNotifications": False,
+            "pushNotifications": True,
             "extensions": [_intents(capabilities)],
         },
         "defaultInputModes": list(MORE_MODES),

@@ -33,6 +33,7 @@ from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
     ListParams,
+    PushConfig,
     SendParams,
     TaskPage,
     TaskUpdate,
@@ -40,6 +41,7 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.tasks.choice import Choice
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
@@ -80,12 +82,16 @@ class _Begun:
 class A2aDesk:
     """Does for a caller what it may: its own tasks, and what is exposed to it."""
 
-    def __init__(self, tasks: TaskService, own: str) -> None:
+    def __init__(
+        self, tasks: TaskService, own: str, *, pushes: PushDesk | None = None
+    ) -> None:
         """Make the desk.
 
         Args:
             own: Our canonical DID, the executor of all these tasks.
+            pushes: Brings updates to addresses; None when that is not offered.
         """
+        self.pushes = pushes
         self._tasks = tasks
         self._sessions = tasks.sessions
         self._own = own
@@ -97,7 +103,7 @@ class A2aDesk:
 
     async def send(self, caller: A2aCaller, params: SendParams) -> A2aTask:
         """Start a task or go on with one; return it when it rests, or at once."""
-        begun = await self._begin(caller, params.message)
+        begun = await self._begin(caller, params)
         if not params.is_blocking:
             return (await self._seen(begun.known)).view.task
         task: A2aTask | None = None
@@ -111,14 +117,14 @@ class A2aDesk:
         self, caller: A2aCaller, params: SendParams
     ) -> AsyncGenerator[TaskUpdate, None]:
         """Start a task or go on with one; yield it, then what happens in it."""
-        begun = await self._begin(caller, params.message)
+        begun = await self._begin(caller, params)
         return self._updates(begun)
 
     async def subscribe(
         self, caller: A2aCaller, task: str
     ) -> AsyncGenerator[TaskUpdate, None]:
         """Yield a task as it is, and then what happens in it."""
-        known = await self._mine(caller, task)
+        known = await self.mine(caller, task)
         if is_terminal(known.task.state):
             raise A2aError(A2aFault.UNSUPPORTED_OPERATION, "the task has ended")
         seen = await self._seen(known)
@@ -126,7 +132,7 @@ class A2aDesk:
 
     async def get(self, caller: A2aCaller, task: str) -> A2aTask:
         """Return a task."""
-        return (await self._seen(await self._mine(caller, task))).view.task
+        return (await self._seen(await self.mine(caller, task))).view.task
 
     async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
         """Return a page of the tasks of a caller, newest first."""
@@ -163,7 +169,7 @@ class A2aDesk:
 
     async def cancel(self, caller: A2aCaller, task: str) -> A2aTask:
         """Ask for the end of a task; return it as it is soon after."""
-        known = await self._mine(caller, task)
+        known = await self.mine(caller, task)
         if is_terminal(known.task.state):
             raise A2aError(A2aFault.TASK_NOT_CANCELABLE)
         seen = await self._seen(known)
@@ -183,11 +189,37 @@ class A2aDesk:
 
     # Starting and going on.
 
-    async def _begin(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
+    async def _begin(self, caller: A2aCaller, params: SendParams) -> _Begun:
         current_share.set(caller.share)
+        if params.push is not None:
+            await self._pushes.check(caller, params.push)
+        message = params.message
         if message.task:
-            return await self._go_on(caller, message)
-        return await self._start(caller, message)
+            begun = await self._go_on(caller, message)
+        else:
+            begun = await self._start(caller, message)
+        if params.push is not None:
+            await self._set_push(caller, begun, params.push)
+        return begun
+
+    @property
+    def _pushes(self) -> PushDesk:
+        if self.pushes is None:
+            raise A2aError(A2aFault.PUSH_NOTIFICATION_NOT_SUPPORTED)
+        return self.pushes
+
+    async def _set_push(
+        self, caller: A2aCaller, begun: _Begun, config: PushConfig
+    ) -> None:
+        # A message that came before may have been cut off before its address was kept.
+        if begun.is_repeat and await self._pushes.has(begun.known, config.id):
+            return
+        after = 0 if begun.is_repeat else begun.before
+        await self._pushes.set(caller, begun.known, config, after=after)
+
+    async def newest(self, known: KnownTask) -> int:
+        """Return the number of the newest event in the session of a task."""
+        return (await self._sessions.conversation(known.log)).last
 
     async def _start(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
         # The same message again is the same task, not a second one (A2A-Q4).
@@ -235,7 +267,7 @@ class A2aDesk:
         )
 
     async def _go_on(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
-        known = await self._mine(caller, message.task)
+        known = await self.mine(caller, message.task)
         if message.context and message.context != known.task.session:
             raise A2aError(
                 A2aFault.PARAMS, "message.contextId: is not that of the task"
@@ -272,9 +304,9 @@ class A2aDesk:
         self._refs = max(self._refs + 1, time.time_ns() // 1_000)
         return self._refs
 
-    async def _mine(self, caller: A2aCaller, task: str) -> KnownTask:
+    async def mine(self, caller: A2aCaller, task: str) -> KnownTask:
+        """Return a task of a caller; of another's it learns not even that it is."""
         known = await self._sessions.task(task)
-        # Of another's task nobody learns even that it is there.
         if known is None or known.task.requester != caller.id:
             raise A2aError(A2aFault.TASK_NOT_FOUND)
         return known

@@ -11,12 +11,14 @@ from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import CardFacts, make_card
 from anp.sidecar.a2a.desk import A2aDesk
 from anp.sidecar.a2a.face import A2aFace, make_face
+from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.a2a.rpc import A2aRpc
 from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.peers.web_identity import make_fetcher
 
 __all__ = ["serve_a2a"]
 
@@ -58,9 +60,17 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         peer = None if caller is None else caller.id
         return make_card(facts, gate.offered(WayIn.A2A, peer))
 
-    desk = A2aDesk(daemon.tasks, daemon.identities.canonical)
+    # Its places are its own, so that slow receivers hold up no documents of peers.
+    pushes = PushDesk(daemon.tasks.sessions, make_fetcher(daemon.config.fetch))
+    desk = A2aDesk(daemon.tasks, daemon.identities.canonical, pushes=pushes)
     rpc = A2aRpc(desk, lambda caller, version: card(caller))
     app = make_face(A2aFace(rpc, find=find, card=card, max_body=config.max_body))
-    async with served(listener, app, name="a2a", limits=ConnectionLimits()):
-        logger.info("A2A face url=%s", own)
-        yield own
+    await pushes.start()
+    daemon.tasks.outbox.beside.append(pushes)
+    try:
+        async with served(listener, app, name="a2a", limits=ConnectionLimits()):
+            logger.info("A2A face url=%s", own)
+            yield own
+    finally:
+        daemon.tasks.outbox.beside.remove(pushes)
+        await pushes.close()

@@ -175,6 +175,7 @@ class Sessions:
                 if (
                     step.events
                     or step.tasks
+                    or step.is_head_changed
                     or (
                         # An open end of what is stored does no harm: it is told again.
                         is_changed and not entry.conversation.is_busy
