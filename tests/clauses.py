@@ -65,7 +65,6 @@ OPEN: dict[str, str] = {
     "A2A-3": "issue 17: schemes of enterprises",
     "A2A-9": "issue 17: oauth2 and OpenID schemes in the card",
     "A2A-20": "issue 17: registry",
-    "A2A-25": "issue 17: push notifications",
     "A2A-26": "issue 17: choice by health and load, orchestration",
 }
 "Clauses that an issue has still to build, with that issue and what it is about."
