@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from anp.sidecar.config.setting_types import (
     Bytes,
     Count,
+    ProtocolUri,
     Seconds,
     Section,
 )
 
 __all__ = ["InteractionConfig"]
+
+TASK_PROTOCOLS: Final = ("urn:anpd:gbz-185.6:1", "urn:anpd:message-envelope:1.1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,12 @@ class InteractionConfig(Section):
 
     max_size: Bytes = 1024 * 1024 * 1024
     "Bytes of all sessions; then the oldest go, and with open tasks alone no new ones."
+
+    max_file: Bytes = 1024 * 1024 * 1024
+    "Most bytes of one file that is sent or taken with a task."
+
+    max_files: Bytes = 16 * 1024 * 1024 * 1024
+    "Bytes of all files kept; a listed peer fills at most a quarter, others a 16th."
 
     max_wait: Seconds = 86_400.0
     "Seconds for which a task may wait for its peer's first word, or for yours."
@@ -44,3 +54,6 @@ class InteractionConfig(Section):
 
     max_registered: Count = 100
     "Unfinished sessions of one listed peer whose news you bring to its address."
+
+    order: tuple[ProtocolUri, ...] = TASK_PROTOCOLS
+    "URIs of the protocols for tasks that are offered to peers, best first."

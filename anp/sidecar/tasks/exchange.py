@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -28,13 +28,16 @@ from anp.interaction.operations import (
     SessionOpen,
     SessionUpdate,
     TaskCreate,
+    TaskGet,
+    TaskUpdate,
 )
 from anp.interaction.record import Step
-from anp.protocols.gbz.reader import GbzFrame
 from anp.protocols.gbz.side import session_of
-from anp.protocols.gbz.words import GBZ_URI
+from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.files.spool import FileRole, KeptFile, Spool
+from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.lines import Line, Lines
@@ -43,7 +46,7 @@ from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.one_turn import OneTurn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
-from sandbox.pool.shares import current_share
+from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["SessionPeers"]
 
@@ -77,10 +80,13 @@ class SessionPeers:
         sessions: Sessions,
         desk: TaskDesk,
         caller: Caller,
+        spool: Spool,
+        max_wait: float,
         limits: WrittenLimits,
         is_linked: Callable[[str], bool],
         is_listed: Callable[[str], bool],
         max_registered: int,
+        order: Sequence[str],
     ) -> None:
         """Begin without lines.
 
@@ -88,7 +94,9 @@ class SessionPeers:
             is_linked: Tells if there is a link to a peer.
             is_listed: Tells if the owner listed a peer; may block.
             max_registered: Sessions with news for an address that a peer may have.
+            order: URIs of the protocols for tasks, best first.
         """
+        self._order = tuple(order)
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -96,6 +104,9 @@ class SessionPeers:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
+        self.files = FileTransfers(
+            spool, self.lines.find, sessions.head, max_wait=max_wait
+        )
         self.outbox = Outbox(
             sessions, self.lines, dial=self._bring, is_linked=is_linked
         )
@@ -108,17 +119,22 @@ class SessionPeers:
 
     async def close(self) -> None:
         """Dial nobody any more."""
+        await self.files.close()
         await self.outbox.close()
         await self.lines.close()
         await self._plain.close()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait for what follows from steps."""
         await asyncio.gather(*self._doing, return_exceptions=True)
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel until it ends."""
         if self._sessions.is_shared:
-            self._do(self._look_around(channel.peer_did))
+            self.do(self._look_around(channel.peer_did))
         try:
-            await self.lines.serve(channel)
+            await self.lines.serve(channel, uri)
         finally:
             self.outbox.look(channel.peer_did)
 
@@ -144,7 +160,7 @@ class SessionPeers:
             elif line is not None:
                 line.answer(send)
             elif send.ref:
-                self._do(self.want(log))
+                self.do(self.want(log))
                 self.outbox.look(send.to)
         for refused in step.refused:
             logger.warning(
@@ -158,7 +174,9 @@ class SessionPeers:
             if line is not None:
                 line.put_off(log, after=number - 1)
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what follows from a step; what fails is logged."""
+
         async def guarded() -> None:
             try:
                 await work
@@ -197,19 +215,20 @@ class SessionPeers:
         conversation = await self._sessions.conversation(log)
         self.outbox.look(conversation.session.requester.id)
 
-    async def _bring(self, peer: str, address: str) -> Channel:
+    async def _bring(self, peer: str, address: str) -> tuple[Channel, str]:
         """Open a channel for news to a peer that registered an address."""
         if not await asyncio.to_thread(self._is_listed, peer):
             raise CallError(ErrorKind.POLICY, f"{peer} is not on your list")
         url = news_url(address, peer)
         target = LinkTarget(peer, url, guarded=True)
-        channel = await self._requesters.open(target, None, [GBZ_URI])
-        if channel.peer_meta.selected_protocol != GBZ_URI:
-            await channel.close("the protocol for tasks is not common")
+        channel = await self._requesters.open(target, None, self._order)
+        selected = channel.peer_meta.selected_protocol
+        if selected not in self._order:
+            await channel.close("no protocol for tasks is common")
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE, f"{peer} takes no tasks at {url}"
             )
-        return channel
+        return channel, selected
 
     async def want(self, log: str, *, once: bool = False) -> None:
         """Have lines to the peers that have something to do in a session of ours."""
@@ -221,15 +240,18 @@ class SessionPeers:
                 )
                 self.lines.want(party.id, once=once)
 
-    async def dial(self, peer: str) -> Channel | None:
+    async def dial(self, peer: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
-        channel = await self._requesters.open(target, None, [GBZ_URI])
-        if channel.peer_meta.selected_protocol != GBZ_URI:
-            await channel.close("the protocol for tasks is not common")
+        if not self._order:
             return None
-        return channel
+        channel = await self._requesters.open(target, None, self._order)
+        selected = channel.peer_meta.selected_protocol
+        if selected not in self._order:
+            await channel.close("no protocol for tasks is common")
+            return None
+        return channel, selected
 
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """See `LineWork`."""
@@ -249,7 +271,8 @@ class SessionPeers:
 
     def needs_line(self, peer: str) -> bool:
         """See `LineWork`."""
-        return self._sessions.standing.is_dialled(peer)
+        needed = self._sessions.standing.is_dialled(peer)
+        return needed or self.files.comes_from(peer)
 
     def brings_news(self, peer: str) -> bool:
         """See `LineWork`."""
@@ -270,7 +293,7 @@ class SessionPeers:
     def unsendable(self, log: str, send: Send, reason: str) -> None:
         """See `LineWork`; it counts as refused by the peer."""
         logger.warning("operation not sent session=%s reason=%s", log, reason)
-        self._do(self._not_sent(log, send))
+        self.do(self._not_sent(log, send))
 
     async def _not_sent(self, log: str, send: Send) -> None:
         refused = RefusedOperation(
@@ -281,11 +304,15 @@ class SessionPeers:
         )
         await self._receive(log, refused, sender=send.to, ref=0)
 
-    async def take(self, line: Line, frame: GbzFrame) -> None:
+    async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
         operation = frame.operation
+        if self.files.take(operation):
+            return
         answers = isinstance(operation, Acknowledgement | RefusedOperation)
-        if not answers:
+        # A piece of a file is stored by nobody, and the next ask waits for its line.
+        is_ask = isinstance(operation, TaskGet) and operation.file is not None
+        if not (answers or is_ask):
             await asyncio.sleep(self._pace.wait(current_share.get()))
         try:
             await self._took(line, frame)
@@ -293,7 +320,7 @@ class SessionPeers:
             if not answers:
                 line.refuse(frame, exc)
 
-    async def _took(self, line: Line, frame: GbzFrame) -> None:
+    async def _took(self, line: Line, frame: OperationFrame) -> None:
         operation, wire_id = frame.operation, session_of(frame.operation)
         if isinstance(operation, NotifyRegister):
             await self._check_registration(line, operation)
@@ -314,12 +341,55 @@ class SessionPeers:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "no such session here"
             )
+        if isinstance(operation, TaskGet) and operation.file is not None:
+            task = conversation.readable(operation.task, sender)
+            await self.files.give(line, log, task, operation, frame.ref)
+            return
         self._check_room(operation, conversation)
-        await self._receive(log, operation, sender=sender, ref=frame.ref)
+        files = await self._expect(log, conversation, operation, sender)
+        try:
+            await self._receive(log, operation, sender=sender, ref=frame.ref)
+        except InteractionError:
+            await self.files.forget(files)
+            raise
+        if conversation.is_requester:
+            for kept in files:
+                self.files.start(kept)
         if isinstance(operation, Acknowledgement):
             acked = self._acked.pop(log, None)
             if acked is not None:
                 acked.set()
+
+    async def _expect(
+        self, log: str, conversation: Conversation, operation: Operation, sender: str
+    ) -> list[KeptFile]:
+        """Make room for the files that an operation announces, before it counts.
+
+        Raises:
+            InteractionError: There is none.
+        """
+        match operation:
+            case TaskCreate(task=task):
+                messages = task.messages
+            case TaskUpdate(messages=told):
+                messages = told
+            case MessageSend(message=message):
+                messages = (message,)
+            case _:
+                return []
+        found: list[KeptFile] = []
+        role = FileRole.RESULT if conversation.is_requester else FileRole.INPUT
+        for message in messages:
+            found += await self.files.expect(
+                log,
+                message.parts,
+                session=message.session,
+                task=message.task,
+                role=role,
+                peer=sender,
+                listed=current_share.get().rank is not Rank.COMMON,
+            )
+        return found
 
     async def _check_registration(self, line: Line, wanted: NotifyRegister) -> None:
         """Check that a peer may have news brought to an address.

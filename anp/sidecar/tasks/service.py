@@ -6,12 +6,12 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anp.channel.channel import Channel
-from anp.channel.stranger_work import counted
 from anp.errors import CallError, ConflictError, ErrorKind
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
@@ -33,6 +33,8 @@ from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.files.call_folder import CallFolders
+from anp.sidecar.files.spool import Spool
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
@@ -80,9 +82,18 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        spool: Spool,
+        call_files: Path,
+        order: Sequence[str],
         think: Think,
         is_linked: Callable[[str], bool] = lambda peer: False,
     ) -> None:
+        """Begin; `resume` goes on with what was interrupted.
+
+        Args:
+            call_files: Folder for the folders of calls, which hold files in clear.
+            order: URIs of the protocols for tasks that we speak, best first.
+        """
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -98,6 +109,7 @@ class TaskService:
             capabilities=capabilities,
             policy=policy,
             room=self._room,
+            folders=lambda: self.folders,
             leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
         )
@@ -108,16 +120,20 @@ class TaskService:
             sessions=self.sessions,
             desk=self.desk,
             caller=caller,
+            spool=spool,
+            max_wait=config.max_wait,
             limits=limits,
             is_linked=is_linked,
             is_listed=policy.is_listed,
             max_registered=config.max_registered,
+            order=order,
         )
+        self.files = self._exchange.files
+        self.folders = CallFolders(call_files, self.files)
         self.outbox = self._exchange.outbox
         self.own_url: Callable[[], str] = lambda: ""
         "Returns the URL at which peers reach this daemon."
 
-        self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
 
@@ -175,7 +191,8 @@ class TaskService:
             depends_on=tuple(needed),
         )
         self._check_size(task)
-        await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        async with self.files.giving(log, message):
+            await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
         if notify:
             address = self.own_url()
             await self._apply(log, lambda c: c.register(address, wall_now=utc_now()))
@@ -220,7 +237,8 @@ class TaskService:
             metadata=metadata,
         )
         self._check_size(message)
-        await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
+        async with self.files.giving(known.log, message):
+            await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
 
     async def cancel(self, item: str) -> None:
         """Ask for the end of a task of ours; how it ends is its executor's report."""
@@ -265,6 +283,7 @@ class TaskService:
                 await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
+        await self.files.resume(self._exchange.want)
         self._sweeping = asyncio.create_task(self._sweep())
         self._renewing = asyncio.create_task(self.leases.run())
 
@@ -290,12 +309,12 @@ class TaskService:
                 beside.cancel()
         await self._exchange.close()
         await self.desk.close()
-        await asyncio.gather(*self._doing, return_exceptions=True)
+        await self._exchange.settle()
         await self.sessions.settle()
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._exchange.serve(channel)
+        await self._exchange.serve(channel, uri)
 
     async def recheck(self) -> None:
         """End the tasks that the owner's policy lets go on no more."""
@@ -310,6 +329,7 @@ class TaskService:
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         self.desk.drop(log)
+        await self.files.forget_log(log)
         return await self.sessions.delete(log)
 
     # What follows from a step. Nothing here waits.
@@ -318,24 +338,11 @@ class TaskService:
         self._exchange.follow(log, step)
         self.desk.follow(log, step)
         if step.tasks and self.desk.working:
-            self._do(self.desk.end_finished(log, list(step.tasks)))
+            self._exchange.do(self.desk.end_finished(log, list(step.tasks)))
         for name in step.ready:
-            self._do(self._release(log, name))
+            self._exchange.do(self._release(log, name))
         for name in step.start:
-            self._do(self._start_again(log, name))
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        async def guarded() -> None:
-            try:
-                await work
-            except (InteractionError, CallError) as exc:
-                logger.info("a step of a session did not follow: %s", exc)
-            except Exception:
-                logger.exception("a step of a session failed")
-
-        task = asyncio.create_task(counted(guarded()))
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
+            self._exchange.do(self._start_again(log, name))
 
     async def _start_again(self, log: str, name: str) -> None:
         task = await self._created(log, name)
@@ -389,7 +396,8 @@ class TaskService:
             before, offset = offset, time.time() - time.monotonic()
             try:
                 self.sessions.expire()
-                if self.sessions.room.is_nearly_full:
+                files = self.files.spool
+                if self.sessions.room.is_nearly_full or files.is_nearly_full():
                     await self.prune()
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
@@ -409,7 +417,7 @@ class TaskService:
         since = time.time() - self._config.max_wait
         async for log in self.sessions.busy():
             try:
-                if await self.sessions.updated(log) < since:
+                if (await self.sessions.head(log)).updated < since:
                     reason = f"the peer said nothing for {self._config.max_wait:g} s"
                     await self._give_up(log, reason, also_at_work=False)
             except InteractionError:
@@ -422,6 +430,8 @@ class TaskService:
             older_than=time.time() - self._config.keep_days * DAY,
             content_before=time.time() - self._config.keep_content_days * DAY,
         )
+        before = time.time() - self._config.keep_content_days * DAY
+        await self.files.prune(before=before)
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
 

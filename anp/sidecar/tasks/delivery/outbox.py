@@ -32,7 +32,7 @@ LINK_CHECK = 1.0
 "Seconds between two looks at whether the peer has come by itself."
 
 
-Dial = Callable[[str, str], Awaitable[Channel]]
+Dial = Callable[[str, str], Awaitable[tuple[Channel, str]]]
 "Opens a channel for news to a peer at an address; CallError if that fails."
 
 
@@ -142,14 +142,14 @@ class Outbox:
                 if not letters:
                     return
                 try:
-                    channel = await self._dial(letters[-1].peer, letters[-1].address)
+                    dialled = await self._dial(letters[-1].peer, letters[-1].address)
                 except CallError as exc:
                     logger.info("news not brought peer=%s reason=%s", peer, exc.detail)
                     await self._pause(peer, attempts.failed(str(exc.detail)))
                     continue
                 attempts.reached()
                 await self._lines.use(
-                    channel, lambda: bool(self._sessions.standing.untold(agent))
+                    *dialled, lambda: bool(self._sessions.standing.untold(agent))
                 )
             # The peer has come by itself.
             self._attempts.pop(agent, None)
