@@ -35,7 +35,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Acknowledgement, Send, check_session
 from anp.interaction.receiver import Receiver
-from anp.interaction.record import InteractionLimits, Step
+from anp.interaction.record import InteractionLimits
 from anp.interaction.states import (
     TaskState,
     check_change,
@@ -44,6 +44,7 @@ from anp.interaction.states import (
     is_terminal,
     steps,
 )
+from anp.interaction.step import Step
 
 __all__ = ["Conversation", "start_key"]
 
@@ -388,6 +389,15 @@ class Conversation(Receiver):
                     change, code=code, reason=reason, may_have_run=may_have_run
                 )
             self._add(step, change, by=self.own, wall_now=wall_now)
+        return step
+
+    def give(self, message: Message, *, wall_now: datetime) -> Step:
+        """Post the last of a task's results and complete it, in one step."""
+        task = self._own_task(message.task)
+        # Judged before anything changes.
+        steps(task.state, TaskState.COMPLETED)
+        step = self.post(message, wall_now=wall_now)
+        step.add(self.report(task.id, TaskState.COMPLETED, wall_now=wall_now))
         return step
 
     def progress(self, progress: TaskProgress, *, wall_now: datetime) -> Step:

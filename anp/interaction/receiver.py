@@ -35,7 +35,7 @@ from anp.interaction.operations import (
     check_session,
     party_ids,
 )
-from anp.interaction.record import RefusedSend, SessionRecord, Step
+from anp.interaction.record import SessionRecord
 from anp.interaction.states import (
     UNREPORTED,
     TaskState,
@@ -45,6 +45,7 @@ from anp.interaction.states import (
     is_terminal,
     steps,
 )
+from anp.interaction.step import RefusedSend, Step
 from anp.interaction.stored import fingerprint
 
 __all__ = ["Receiver"]

@@ -45,15 +45,14 @@ from anp.interaction.operations import (
 )
 from anp.interaction.runs import numbers_in, runs_of
 from anp.interaction.states import TaskState, is_terminal
+from anp.interaction.step import Step
 from anp.interaction.stored import fingerprint
 
 __all__ = [
     "CALL_STYLE",
     "InteractionLimits",
     "RECENT_EVENTS",
-    "RefusedSend",
     "SessionRecord",
-    "Step",
 ]
 
 RECENT_EVENTS: Final = 8192
@@ -80,59 +79,6 @@ class InteractionLimits:
     "Events that one peer has not acknowledged; beyond it our own commands are refused."
 
     chunks: ChunkLimits = field(default_factory=ChunkLimits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedSend:
-    """A peer refused one of our operations for good."""
-
-    peer: str
-    number: int
-    "Number of the event that the operation told of."
-
-    code: str
-    text: str
-
-
-@dataclass(slots=True)
-class Step:
-    """Everything that follows from one input.
-
-    Store the events, and the head and the changed tasks as they are now, in one
-    transaction; only then send and do the rest. If that fails, throw the conversation
-    away and restore it from what is stored.
-    """
-
-    events: list[SessionEvent] = field(default_factory=list)
-
-    sends: list[Send] = field(default_factory=list)
-    "Operations and answers, in order."
-
-    tasks: dict[str, None] = field(default_factory=dict)
-    "Ids of the tasks that are new or changed, in order."
-
-    is_head_changed: bool = False
-    "The head is to be stored although no event says so."
-
-    offered: list[Task] = field(default_factory=list)
-    "New tasks for our agent; each is to be accepted or rejected by `report`."
-
-    whole: list[Message] = field(default_factory=list)
-    "Messages of the peer that are complete now."
-
-    stop: list[str] = field(default_factory=list)
-    "Tasks at work that the requester wants to end; `report` says how they ended."
-
-    ready: list[str] = field(default_factory=list)
-    "Held tasks whose dependencies are completed; each is to be sent by `release`."
-
-    start: list[str] = field(default_factory=list)
-    "After a restart: accepted tasks, and those at work that may be started again."
-
-    refused: list[RefusedSend] = field(default_factory=list)
-
-    resend: list[tuple[str, int]] = field(default_factory=list)
-    "Peers, each with the number of an event whose operation it has to get again."
 
 
 class SessionRecord:

@@ -94,9 +94,9 @@ def layers(folder: Path, caller: Caller) -> list[str]:
     """Return a line for each layer, with its time and its part of the whole."""
     found: dict[int, dict[str, int]] = {}
     for line in (folder / "stations").read_text().splitlines():
-        station, number, at = line.split()
+        station, call, at = line.split()
         # The first time counts, but for the answer.
-        found.setdefault(int(number), {}).setdefault(station, int(at))
+        found.setdefault(int(call), {}).setdefault(station, int(at))
     spans = [span for span in caller.spans if span[0] in found]
     whole = statistics.mean(ended - began for _, began, ended in spans)
     lines, names = [], [*LAYERS]

@@ -15,9 +15,10 @@ from typing import Any
 def main() -> None:
     """Put the stations in, and run the command."""
     from anp.cli.app import run
-    from anp.interaction.elements import Message, MessagePurpose, Task, TaskChange
+    from anp.interaction.elements import Task, TaskChange
     from anp.sidecar.a2a.rpc import A2aRpc
     from anp.sidecar.tasks.sessions import Sessions
+    from anp.sidecar.tasks.work import Worker
 
     file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     numbers: dict[str, int] = {}
@@ -31,27 +32,27 @@ def main() -> None:
         note("parsed", request["id"])
         return await answer(self, caller, request, **more)
 
-    apply = Sessions._apply
+    done, post = Sessions._done, Worker._post
 
-    async def applied(self: Any, log: str, act: Any) -> Any:
-        began = time.monotonic_ns()
-        step = await apply(self, log, act)
+    def stored(self: Any, entry: Any, step: Any) -> None:
         for event in step.events:
             content = event.content
             match content:
                 case Task():
-                    number = content.messages[0].parts[0].content
-                    numbers[content.id] = number["number"]
-                    note("created", numbers[content.id])
+                    given: Any = content.messages[0].parts[0].content
+                    numbers[content.id] = given["number"]
+                    note("created", given["number"])
                 case TaskChange() if content.task in numbers:
                     note(str(content.state), numbers[content.task])
-                case Message(purpose=MessagePurpose.RESULT):
-                    line = f"called {numbers[content.task]} {began}\n"
-                    os.write(file, line.encode())
-        return step
+        done(self, entry, step)
+
+    async def posted(self: Any, *args: Any, **more: Any) -> None:
+        note("called", numbers[self._task.id])
+        await post(self, *args, **more)
 
     A2aRpc.answer = answered  # type: ignore[method-assign]  # that is the point
-    Sessions._apply = applied  # type: ignore[method-assign]  # that is the point
+    Sessions._done = stored  # type: ignore[method-assign]  # that is the point
+    Worker._post = posted  # type: ignore[method-assign]  # that is the point
     sys.exit(run(sys.argv[2:]))
 
 

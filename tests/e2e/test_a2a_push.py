@@ -306,7 +306,7 @@ async def test_after_a_day_the_owner_sees_a_dead_letter(
 async def test_inward_addresses_are_refused_when_they_are_set(
     tmp_path: Path, url: str
 ) -> None:
-    none = {"fetch__allow": [], "fetch__allow_http_loopback": False}
+    none: dict[str, Any] = {"fetch__allow": [], "fetch__allow_http_loopback": False}
     async with face(tmp_path, **none) as (at, house):
         for version, method, name in (
             ("0.3", "message/send", "pushNotificationConfig"),

@@ -45,7 +45,7 @@ from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.tasks.choice import Choice
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
-from anp.sidecar.tasks.sessions import utc_now
+from anp.sidecar.tasks.sessions import receive
 from sandbox.pool.shares import current_share
 
 __all__ = ["A2aDesk"]
@@ -225,9 +225,6 @@ class A2aDesk:
         # The same message again is the same task, not a second one (A2A-Q4).
         name = str(_made_of(caller.id, message.id, "task"))
         context = message.context or str(_made_of(caller.id, message.id, "context"))
-        log = await self._session(caller, context)
-        conversation = await self._sessions.conversation(log)
-        before = conversation.last
         first = _message(message, caller, session=context, task=name)
         task = Task(
             id=name,
@@ -244,27 +241,46 @@ class A2aDesk:
                 capability=chosen.capability,
                 messages=(replace(first, parts=chosen.parts),),
             )
-        is_repeat = name in conversation.tasks
-        if not is_repeat:
-            self._sessions.room.check()
-            self._tasks.desk.check_room(caller.share)
-        await self._apply(caller, log, TaskCreate(task=task))
+        opening, ref = self._ref(), self._ref()
+        create = receive(TaskCreate(task=task), sender=caller.id, ref=ref)
+        log, before, is_repeat = await self._find_room(caller, context, name)
+        try:
+            if log is None:
+                session = Session(
+                    id=context,
+                    requester=Party(id=caller.id, reads_log=True),
+                    participants=(Party(id=self._own),),
+                )
+                log = await self._sessions.join(
+                    session,
+                    own=self._own,
+                    sender=caller.id,
+                    ref=opening,
+                    first=create,
+                )
+            else:
+                await self._sessions.apply(log, create)
+        except InteractionError as exc:
+            raise refused(exc) from exc
         item = await self._sessions.item_of(log, name)
         return _Begun(await self._tasks.task(item), before, is_repeat)
 
-    async def _session(self, caller: A2aCaller, context: str) -> str:
-        found = await self._sessions.find(caller.id, context)
-        if found is not None:
-            return found
-        self._sessions.room.check()
-        session = Session(
-            id=context,
-            requester=Party(id=caller.id, reads_log=True),
-            participants=(Party(id=self._own),),
-        )
-        return await self._sessions.join(
-            session, own=self._own, sender=caller.id, ref=self._ref()
-        )
+    async def _find_room(
+        self, caller: A2aCaller, context: str, task: str
+    ) -> tuple[str | None, int, bool]:
+        """Return our own id of a session, its newest event, and if it has a task.
+
+        Without a session, or for a new task in it, there has to be room for one more.
+        """
+        log = await self._sessions.find(caller.id, context)
+        before, is_repeat = 0, False
+        if log is not None:
+            conversation = await self._sessions.conversation(log)
+            before, is_repeat = conversation.last, task in conversation.tasks
+        if not is_repeat:
+            self._sessions.room.check()
+            self._tasks.desk.check_room(caller.share)
+        return log, before, is_repeat
 
     async def _go_on(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
         known = await self.mine(caller, message.task)
@@ -288,13 +304,7 @@ class A2aDesk:
         try:
             await self._sessions.apply(
                 log,
-                lambda c: c.receive(
-                    operation,
-                    sender=caller.id,
-                    ref=self._ref(),
-                    now=time.monotonic(),
-                    wall_now=utc_now(),
-                ),
+                receive(operation, sender=caller.id, ref=self._ref()),
             )
         except InteractionError as exc:
             raise refused(exc) from exc

@@ -24,7 +24,7 @@ from anp.identity.web.fetcher import Fetcher, FetchError
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import PushTarget, SessionEvent
 from anp.interaction.errors import InteractionError
-from anp.interaction.record import Step
+from anp.interaction.step import Step
 from anp.protocols.a2a.objects import PushConfig, TaskUpdate
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion

@@ -26,8 +26,8 @@ from anp.interaction.elements import (
     TaskProgress,
 )
 from anp.interaction.errors import InteractionError
-from anp.interaction.record import Step
 from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.interaction.step import Step
 from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
@@ -59,10 +59,8 @@ MAX_CONTENT = 512 * 1024
 
 APPROVAL_CHECK = 2.0
 "Seconds between two looks for the owner's word about a task that waits for it."
-
 MAX_NOTES = 64
 "Notes on progress that wait to be told; of more only the newest are."
-
 SCHEMA, URL, ACTION = "schema", "url", "action"
 "Entries in the metadata of a question, and of its answer."
 
@@ -347,11 +345,10 @@ class Worker:
         finally:
             notes.cancel()
         await self._end_notes(notes)
-        if not self._told:
-            await self._post(
-                [_part_of(output)], purpose=MessagePurpose.RESULT, final=True
-            )
-        return await self._over(TaskState.COMPLETED)
+        if self._told:
+            return await self._over(TaskState.COMPLETED)
+        self._is_over, result = True, MessagePurpose.RESULT
+        return await self._post([_part_of(output)], purpose=result, final=True)
 
     async def _choose(self) -> str | None:
         """Find the capability, with the requester's help; return why there is none."""
@@ -484,7 +481,10 @@ class Worker:
             await self._send(chunk)
 
     async def _send(self, message: Message) -> None:
-        await self._apply(lambda c: c.post(message, wall_now=utc_now()))
+        # The end is stored with the last of the result, in one write.
+        await self._apply(
+            lambda c: (c.give if message.final else c.post)(message, wall_now=utc_now())
+        )
 
     def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
         return self._sessions.apply(self._log, act)
