@@ -70,24 +70,15 @@ def face(folder: Path, stack: ExitStack) -> tuple[str, str]:
     raise RuntimeError((folder / "errors.log").read_text())
 
 
-async def one(caller: Caller, number: int) -> float:
-    """Return the median time of a call, in milliseconds."""
-    before = len(caller.times)
-    await caller.run(number)
-    return statistics.median(caller.times[before:]) * 1e3
-
-
 async def many(caller: Caller, number: int) -> float:
-    """Return the calls a second of 16 callers."""
+    """Return the calls a second of 16 callers; refused ones do not count."""
     each = -(-number // CALLERS)
+    callers = [Caller(caller.url, caller.version, caller.token) for _ in range(CALLERS)]
     began = time.monotonic()
-    await asyncio.gather(
-        *(
-            Caller(caller.url, caller.version, caller.token).run(each)
-            for _ in range(CALLERS)
-        )
-    )
-    return each * CALLERS / (time.monotonic() - began)
+    await asyncio.gather(*(one.run(each) for one in callers))
+    took = time.monotonic() - began
+    caller.refused += sum(one.refused for one in callers)
+    return sum(len(one.times) for one in callers) / took
 
 
 def layers(folder: Path, caller: Caller) -> list[str]:
@@ -136,26 +127,25 @@ def agent(folder: Path, stack: ExitStack, *mode: str) -> str:
 
 def measure(ends: dict[str, Caller], *, calls: int, rounds: int) -> dict[str, Found]:
     """Measure all in turns."""
-    times: dict[str, list[float]] = {title: [] for title in ends}
     rates: dict[str, list[float]] = {title: [] for title in ends}
     for end in ends.values():
         # The first calls import what they need, and start the child.
-        asyncio.run(one(end, 10))
+        asyncio.run(Caller(end.url, end.version, end.token).run(10))
     for _ in range(rounds):
         for title, end in ends.items():
-            times[title].append(asyncio.run(one(end, calls)))
+            asyncio.run(end.run(calls))
             rates[title].append(asyncio.run(many(end, calls * 2)))
     return {
-        title: (statistics.median(times[title]), statistics.median(rates[title]))
-        for title in ends
+        title: (statistics.median(end.times) * 1e3, statistics.median(rates[title]))
+        for title, end in ends.items()
     }
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--calls", type=int, default=100, help="in each round")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--calls", type=int, default=50, help="in each round")
+    parser.add_argument("--rounds", type=int, default=8)
     given = parser.parse_args()
     if not AGENT_PYTHON.exists():
         sys.exit("bench.face: the A2A agent has no environment: make a2a-env")
@@ -174,7 +164,10 @@ def main() -> None:
                 print(
                     f"  {title:<24}{took:7.2f} ms a call at one caller"
                     f"{rate:9.1f} calls/s at {CALLERS}"
+                    f"{ends[title].refused:5} refused"
                 )
+            if ends[FACE].refused:
+                sys.exit("bench.face: the face refused a call")
             took, rate = found[FACE]
             for title in urls:
                 slower, faster = took / found[title][0], rate / found[title][1]

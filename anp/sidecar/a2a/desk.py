@@ -263,7 +263,8 @@ class A2aDesk:
         except InteractionError as exc:
             raise refused(exc) from exc
         item = await self._sessions.item_of(log, name)
-        return _Begun(await self._tasks.task(item), before, is_repeat)
+        made = (await self._sessions.conversation(log)).tasks[name]
+        return _Begun(KnownTask(item, log, made), before, is_repeat)
 
     async def _find_room(
         self, caller: A2aCaller, context: str, task: str

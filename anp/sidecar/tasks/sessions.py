@@ -203,7 +203,7 @@ class Sessions:
             data = {"task": entry.items[name], "session": entry.log, "state": state}
             self.publish("task.changed", data)
         if step.events:
-            self._watchers.tell(entry.log)
+            self._watchers.tell(entry.log, entry.conversation.last)
 
     @property
     def is_shared(self) -> bool:
