@@ -297,7 +297,9 @@ class Conversation(Receiver):
         """Keep an address; one of the same task and id is replaced by it."""
         task = self._task(target.task)
         key = target.task, target.id
-        others = sum(name == target.task for name, _ in self.pushes)
+        others = sum(
+            one.task == target.task and not one.done for one in self.pushes.values()
+        )
         if key not in self.pushes and others >= self._limits.max_pushes:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "the task has too many addresses to tell"
@@ -313,6 +315,11 @@ class Conversation(Receiver):
         if known is None:
             return Step()
         self.pushes[task, name] = replace(known, told=told, done=done)
+        if done:
+            # Each step stores the head, so it does not grow with every task.
+            ended = [key for key, one in self.pushes.items() if one.done]
+            for key in ended[: -self._limits.max_pushes]:
+                del self.pushes[key]
         return Step(is_head_changed=True)
 
     def stop_push(self, task: str, name: str) -> Step:

@@ -73,7 +73,7 @@ class InteractionLimits:
     max_participants: int = 64
 
     max_pushes: int = 10
-    "Addresses that may be told of one task."
+    "Addresses that may be told of one task; so many that were told its end are kept."
 
     max_unacknowledged: int = 100_000
     "Events that one peer has not acknowledged; beyond it our own commands are refused."
