@@ -27,6 +27,12 @@ def working() -> tuple[Side, Side]:
     return alice, bob
 
 
+def told(side: Side, name: str, *, done: bool) -> None:
+    """Set an address, and tell it something."""
+    side.do(lambda one: one.push(replace(TARGET, id=name)))
+    side.do(lambda one: one.pushed("t", name, told=9, done=done))
+
+
 def test_an_address_is_in_the_head_and_in_no_event() -> None:
     _, bob = working()
     before = len(bob.events)
@@ -64,8 +70,7 @@ def test_who_sets_an_address_when_all_is_over_is_told_nothing() -> None:
 def test_addresses_are_replaced_taken_back_and_limited() -> None:
     _, bob = working()
     for number in range(InteractionLimits().max_pushes):
-        name = str(number)
-        bob.do(lambda one, name=name: one.push(replace(TARGET, id=name)))
+        told(bob, str(number), done=False)
     with pytest.raises(InteractionError) as caught:
         bob.do(lambda one: one.push(replace(TARGET, id="one more")))
     assert caught.value.code == InteractionFault.TOO_MANY
@@ -104,10 +109,6 @@ def test_a_result_after_the_end_changes_nothing() -> None:
 def test_of_addresses_that_were_told_the_end_only_the_newest_are_kept() -> None:
     _, bob = working()
     for number in range(25):
-        name, done = str(number), number > 4
-        bob.do(lambda one, name=name: one.push(replace(TARGET, id=name)))
-        bob.do(
-            lambda one, name=name, done=done: one.pushed("t", name, told=9, done=done)
-        )
+        told(bob, str(number), done=number > 4)
     names = [name for _, name in bob.conversation.pushes]
     assert names == [*map(str, range(5)), *map(str, range(15, 25))]
