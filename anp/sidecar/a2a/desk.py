@@ -12,7 +12,7 @@ import hashlib
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
@@ -29,6 +29,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
 from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
+from anp.protocols.a2a.modes import input_modes, is_taken, output_modes, takes_files
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
@@ -42,7 +43,7 @@ from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.push import PushDesk
-from anp.sidecar.tasks.choice import Choice
+from anp.sidecar.tasks.choice import Choice, read_reach
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.sessions import receive
@@ -137,7 +138,9 @@ class A2aDesk:
     async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
         """Return a page of the tasks of a caller, newest first."""
         found = [
-            known async for known in self._all(caller) if self._is_wanted(known, wanted)
+            known
+            async for known in self._all(caller)
+            if self._is_wanted(known, wanted) and _is_within(caller, known)
         ]
         token = wanted.page_token
         rest = [known for known in found if not token or known.id < token]
@@ -197,7 +200,7 @@ class A2aDesk:
         if message.task:
             begun = await self._go_on(caller, message)
         else:
-            begun = await self._start(caller, message)
+            begun = await self._start(caller, message, params.output_modes)
         if params.push is not None:
             await self._set_push(caller, begun, params.push)
         return begun
@@ -221,7 +224,9 @@ class A2aDesk:
         """Return the number of the newest event in the session of a task."""
         return (await self._sessions.conversation(known.log)).last
 
-    async def _start(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
+    async def _start(
+        self, caller: A2aCaller, message: A2aMessage, modes: Sequence[str]
+    ) -> _Begun:
         # The same message again is the same task, not a second one (A2A-Q4).
         name = str(_made_of(caller.id, message.id, "task"))
         context = message.context or str(_made_of(caller.id, message.id, "context"))
@@ -232,9 +237,11 @@ class A2aDesk:
             requester=caller.id,
             executor=self._own,
             messages=(first,),
+            extra=caller.reach.to_extra(),
         )
-        chosen = self._skills.named(caller.id, [first])
+        chosen = self._skills.named(caller.id, [first], caller.reach)
         if isinstance(chosen, Choice):
+            self._check_modes(caller, chosen, message, modes)
             # Named at once; all else is found out while the task is at work.
             task = replace(
                 task,
@@ -279,9 +286,34 @@ class A2aDesk:
             conversation = await self._sessions.conversation(log)
             before, is_repeat = conversation.last, task in conversation.tasks
         if not is_repeat:
+            self._check_room(caller)
+        return log, before, is_repeat
+
+    def _check_modes(
+        self,
+        caller: A2aCaller,
+        chosen: Choice,
+        message: A2aMessage,
+        modes: Sequence[str],
+    ) -> None:
+        """Check that skill and caller take each other's media types, before it runs."""
+        offered = self._skills.offered(caller.id, caller.reach)
+        skill = next(one for one in offered if one.name == chosen.capability)
+        taken, given = input_modes(skill), output_modes(skill)
+        text = ""
+        if not is_taken(given, modes):
+            text = f"{skill.name} answers with {', '.join(given)}"
+        elif not takes_files(taken, message.parts):
+            text = f"{skill.name} takes {', '.join(taken)}"
+        if text:
+            raise A2aError(A2aFault.CONTENT_TYPE_NOT_SUPPORTED, text[:300])
+
+    def _check_room(self, caller: A2aCaller) -> None:
+        try:
             self._sessions.room.check()
             self._tasks.desk.check_room(caller.share)
-        return log, before, is_repeat
+        except InteractionError as exc:
+            raise refused(exc) from exc
 
     async def _go_on(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
         known = await self.mine(caller, message.task)
@@ -318,7 +350,11 @@ class A2aDesk:
     async def mine(self, caller: A2aCaller, task: str) -> KnownTask:
         """Return a task of a caller; of another's it learns not even that it is."""
         known = await self._sessions.task(task)
-        if known is None or known.task.requester != caller.id:
+        if (
+            known is None
+            or known.task.requester != caller.id
+            or not _is_within(caller, known)
+        ):
             raise A2aError(A2aFault.TASK_NOT_FOUND)
         return known
 
@@ -379,6 +415,11 @@ class A2aDesk:
         return seen
 
 
+def _is_within(caller: A2aCaller, known: KnownTask) -> bool:
+    """Return whether a task is one of the agent that a caller speaks to."""
+    return caller.agent in ("", read_reach(known.task.extra).agent)
+
+
 def _view(known: KnownTask) -> TaskView:
     return TaskView(known.id, known.task.session, name=known.task.id)
 
@@ -407,6 +448,7 @@ _FAULTS: Final = {
     InteractionFault.UNKNOWN_TASK: A2aFault.TASK_NOT_FOUND,
     InteractionFault.STATE: A2aFault.UNSUPPORTED_OPERATION,
     InteractionFault.CLOSED: A2aFault.UNSUPPORTED_OPERATION,
+    InteractionFault.TOO_MANY: A2aFault.TOO_MANY,
 }
 
 
