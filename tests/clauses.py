@@ -61,9 +61,7 @@ INFORMATIVE: set[str] = _clauses(1, 2, 35, 36, 37, 54, 62, 90, 96, 97, 98) | {
 """Clauses of level INFO: nothing to build; a test may still cite them. GBZ-1 gives the
 names of the two roles, GBZ-54 figures that the seed has lost."""
 
-OPEN: dict[str, str] = {
-    "A2A-25": "issue 17: push notifications",
-}
+OPEN: dict[str, str] = {}
 "Clauses that an issue has still to build, with that issue and what it is about."
 
 _NEVER_GIVEN = {38, 39, 47, 55, 63}

@@ -10,4 +10,6 @@
 * `receiver`: the peer's operations: who may do what, and what follows.
 * `conversation`: the machine of one session on one side, with the agent's commands.
 * `runs`: Sets of numbers as runs: the first and the last number of each, in turn.
+* `step`: Everything that follows from one input to a session, or from several at a
+  time.
 """

@@ -21,6 +21,7 @@ from typing import Self
 from anp.interaction.elements import (
     CancelRequest,
     Message,
+    PushTarget,
     Registration,
     SenderRole,
     Session,
@@ -32,9 +33,9 @@ from anp.interaction.elements import (
     TaskProgress,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import Acknowledgement, Send
+from anp.interaction.operations import Acknowledgement, Send, check_session
 from anp.interaction.receiver import Receiver
-from anp.interaction.record import InteractionLimits, Step, check_session
+from anp.interaction.record import InteractionLimits
 from anp.interaction.states import (
     TaskState,
     check_change,
@@ -43,6 +44,7 @@ from anp.interaction.states import (
     is_terminal,
     steps,
 )
+from anp.interaction.step import Step
 
 __all__ = ["NOT_CHOSEN", "Conversation", "start_key"]
 
@@ -288,6 +290,43 @@ class Conversation(Receiver):
         self._wish(step, wish, self.own, 0, wall_now)
         return step
 
+    # Addresses that a local caller wants told
+
+    def push(self, target: PushTarget) -> Step:
+        """Keep an address; one of the same task and id is replaced by it."""
+        task = self._task(target.task)
+        key = target.task, target.id
+        others = sum(
+            one.task == target.task and not one.done for one in self.pushes.values()
+        )
+        if key not in self.pushes and others >= self._limits.max_pushes:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, "the task has too many addresses to tell"
+            )
+        self.pushes[key] = replace(
+            target, done=is_terminal(task.state) and target.told >= self.last
+        )
+        return Step(is_head_changed=True)
+
+    def pushed(self, task: str, name: str, *, told: int, done: bool) -> Step:
+        """Take note of how far an address is told; one taken back stays away."""
+        known = self.pushes.get((task, name))
+        if known is None:
+            return Step()
+        self.pushes[task, name] = replace(known, told=told, done=done)
+        if done:
+            # Each step stores the head, so it does not grow with every task.
+            ended = [key for key, one in self.pushes.items() if one.done]
+            for key in ended[: -self._limits.max_pushes]:
+                del self.pushes[key]
+        return Step(is_head_changed=True)
+
+    def stop_push(self, task: str, name: str) -> Step:
+        """Take an address back."""
+        if self.pushes.pop((task, name), None) is None:
+            return Step()
+        return Step(is_head_changed=True)
+
     # Commands of both sides
 
     def post(self, message: Message, *, wall_now: datetime) -> Step:
@@ -356,6 +395,15 @@ class Conversation(Receiver):
                     change, code=code, reason=reason, may_have_run=may_have_run
                 )
             self._add(step, change, by=self.own, wall_now=wall_now)
+        return step
+
+    def give(self, message: Message, *, wall_now: datetime) -> Step:
+        """Post the last of a task's results and complete it, in one step."""
+        task = self._own_task(message.task)
+        # Judged before anything changes.
+        steps(task.state, TaskState.COMPLETED)
+        step = self.post(message, wall_now=wall_now)
+        step.add(self.report(task.id, TaskState.COMPLETED, wall_now=wall_now))
         return step
 
     def progress(self, progress: TaskProgress, *, wall_now: datetime) -> Step:

@@ -375,6 +375,39 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PushTarget:
+    """An address that a local caller wants told of a task, and how far it is told.
+
+    It stands in the head and in no event, so that nobody who reads the log sees it.
+    """
+
+    task: str
+    "Id of the task in the session."
+
+    id: str
+    "The caller's name of it, unique for the task."
+
+    url: str
+
+    version: str
+    "Version of the protocol whose objects it takes."
+
+    token: str = ""
+    "Goes with each object, so that the receiver knows that it is ours."
+
+    scheme: str = ""
+    "Scheme of the `Authorization` header; empty for none."
+
+    credentials: str = ""
+
+    told: int = 0
+    "Number of the newest event of which it is told."
+
+    done: bool = False
+    "True when the task has ended and the address was told of it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
     """The state of a session on one side, besides its tasks; stored with each step."""
 
@@ -395,6 +428,8 @@ class SessionHead:
 
     registered: tuple[Registration, ...] = ()
     "The requester's wishes for news that stand."
+
+    pushes: tuple[PushTarget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ __all__ = [
     "TaskCreate",
     "TaskGet",
     "TaskUpdate",
+    "check_session",
+    "party_ids",
     "refusal",
 ]
 
@@ -209,3 +211,24 @@ class Send:
 def refusal(session: str, ref: int, error: InteractionError) -> RefusedOperation:
     """Return the answer to an operation that was refused."""
     return RefusedOperation(session=session, ref=ref, code=error.code, text=error.text)
+
+
+def check_session(session: Session, max_participants: int) -> None:
+    """Check a session of a requester's; InteractionError if it cannot be one."""
+    ids = [(one.id, one.mode) for one in session.participants]
+    if not ids or len(ids) > max_participants:
+        raise InteractionError(
+            InteractionFault.INVALID,
+            f"a session has 1 to {max_participants} participants",
+        )
+    if len({*ids}) != len(ids) or any(
+        one.id == session.requester.id for one in session.participants
+    ):
+        raise InteractionError(
+            InteractionFault.INVALID, "a party takes part once in each mode"
+        )
+
+
+def party_ids(session: Session) -> set[tuple[str, str]]:
+    """Return the participants by id and mode."""
+    return {(one.id, one.mode) for one in session.participants}

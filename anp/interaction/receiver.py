@@ -32,14 +32,10 @@ from anp.interaction.operations import (
     TaskCreate,
     TaskGet,
     TaskUpdate,
-)
-from anp.interaction.record import (
-    RefusedSend,
-    SessionRecord,
-    Step,
     check_session,
     party_ids,
 )
+from anp.interaction.record import SessionRecord
 from anp.interaction.states import (
     UNREPORTED,
     TaskState,
@@ -50,6 +46,7 @@ from anp.interaction.states import (
     outlook,
     steps,
 )
+from anp.interaction.step import RefusedSend, Step
 from anp.interaction.stored import fingerprint
 
 __all__ = ["Receiver"]

@@ -18,6 +18,7 @@ from anp.interaction.elements import (
     Message,
     Party,
     PartyMode,
+    PushTarget,
     Registration,
     Session,
     SessionEvent,
@@ -44,17 +45,14 @@ from anp.interaction.operations import (
 )
 from anp.interaction.runs import numbers_in, runs_of
 from anp.interaction.states import TaskState, is_terminal
+from anp.interaction.step import Step
 from anp.interaction.stored import fingerprint
 
 __all__ = [
     "CALL_STYLE",
     "InteractionLimits",
     "RECENT_EVENTS",
-    "RefusedSend",
     "SessionRecord",
-    "Step",
-    "check_session",
-    "party_ids",
 ]
 
 RECENT_EVENTS: Final = 8192
@@ -73,60 +71,14 @@ class InteractionLimits:
     "Tasks in all; who needs more opens another session."
 
     max_participants: int = 64
+
+    max_pushes: int = 10
+    "Addresses that may be told of one task; so many that were told its end are kept."
+
     max_unacknowledged: int = 100_000
     "Events that one peer has not acknowledged; beyond it our own commands are refused."
 
     chunks: ChunkLimits = field(default_factory=ChunkLimits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedSend:
-    """A peer refused one of our operations for good."""
-
-    peer: str
-    number: int
-    "Number of the event that the operation told of."
-
-    code: str
-    text: str
-
-
-@dataclass(slots=True)
-class Step:
-    """Everything that follows from one input.
-
-    Store the events, and the head and the changed tasks as they are now, in one
-    transaction; only then send and do the rest. If that fails, throw the conversation
-    away and restore it from what is stored.
-    """
-
-    events: list[SessionEvent] = field(default_factory=list)
-
-    sends: list[Send] = field(default_factory=list)
-    "Operations and answers, in order."
-
-    tasks: dict[str, None] = field(default_factory=dict)
-    "Ids of the tasks that are new or changed, in order."
-
-    offered: list[Task] = field(default_factory=list)
-    "New tasks for our agent; each is to be accepted or rejected by `report`."
-
-    whole: list[Message] = field(default_factory=list)
-    "Messages of the peer that are complete now."
-
-    stop: list[str] = field(default_factory=list)
-    "Tasks at work that the requester wants to end; `report` says how they ended."
-
-    ready: list[str] = field(default_factory=list)
-    "Held tasks whose dependencies are completed; each is to be sent by `release`."
-
-    start: list[str] = field(default_factory=list)
-    "After a restart: accepted tasks, and those at work that may be started again."
-
-    refused: list[RefusedSend] = field(default_factory=list)
-
-    resend: list[tuple[str, int]] = field(default_factory=list)
-    "Peers, each with the number of an event whose operation it has to get again."
 
 
 class SessionRecord:
@@ -145,6 +97,9 @@ class SessionRecord:
 
         self.registered: dict[str, Registration] = {}
         "The requester's wishes for news, by task; empty for the whole session."
+
+        self.pushes: dict[tuple[str, str], PushTarget] = {}
+        "Addresses that are told of a task, by the task and their own ids."
 
         self._unfinished: dict[str, None] = {}
         "Ids of the tasks that have not ended."
@@ -171,7 +126,8 @@ class SessionRecord:
     @property
     def is_busy(self) -> bool:
         """True while a restart has something to do for the session."""
-        return bool(self._unfinished) or any(self._unacknowledged.values())
+        waits = any(not one.done for one in self.pushes.values())
+        return waits or bool(self._unfinished) or any(self._unacknowledged.values())
 
     @property
     def unfinished(self) -> list[Task]:
@@ -203,6 +159,7 @@ class SessionRecord:
                 if numbers
             },
             registered=tuple(self.registered.values()),
+            pushes=tuple(self.pushes.values()),
         )
 
     def is_open(self, wall_now: datetime) -> bool:
@@ -274,6 +231,7 @@ class SessionRecord:
             for peer, runs in head.unacknowledged.items()
         }
         self.registered = {one.task: one for one in head.registered}
+        self.pushes = {(one.task, one.id): one for one in head.pushes}
         for event in events:
             self._remember(event)
             message = event.content
@@ -473,27 +431,6 @@ class SessionRecord:
                 return TaskUpdate(session=self.session.id, content=progress)
             case Unreadable():
                 raise LocalError("nothing can be told of a damaged event")
-
-
-def check_session(session: Session, max_participants: int) -> None:
-    """Check a session of a requester's; InteractionError if it cannot be one."""
-    ids = [(one.id, one.mode) for one in session.participants]
-    if not ids or len(ids) > max_participants:
-        raise InteractionError(
-            InteractionFault.INVALID,
-            f"a session has 1 to {max_participants} participants",
-        )
-    if len({*ids}) != len(ids) or any(
-        one.id == session.requester.id for one in session.participants
-    ):
-        raise InteractionError(
-            InteractionFault.INVALID, "a party takes part once in each mode"
-        )
-
-
-def party_ids(session: Session) -> set[tuple[str, str]]:
-    """Return the participants by id and mode."""
-    return {(one.id, one.mode) for one in session.participants}
 
 
 def _place(message: Message) -> tuple[str, int]:

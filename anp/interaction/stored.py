@@ -25,6 +25,7 @@ from anp.interaction.elements import (
     PartKind,
     Party,
     PartyMode,
+    PushTarget,
     Registration,
     SenderRole,
     Session,
@@ -234,6 +235,7 @@ _CONVERSIONS: Final[dict[type[Any], dict[str, Any]]] = {
             peer: tuple(numbers) for peer, numbers in value.items()
         },
         "registered": lambda value: tuple(_read(Registration, one) for one in value),
+        "pushes": lambda value: tuple(_read(PushTarget, one) for one in value),
     },
     Session: {
         "requester": lambda value: _read(Party, value),

@@ -1,4 +1,4 @@
-"""The measurement of streamed updates, with few of them."""
+"""The measurements against agents made with the A2A library, with few calls."""
 
 from __future__ import annotations
 
@@ -27,3 +27,18 @@ def test_updates_come_in_order_both_ways_and_each_layer_has_its_share() -> None:
     assert "every update came in order" in ended.stdout, ended.stderr
     assert ended.stdout.count("ms median") == 6
     assert "ratio of the medians" in ended.stdout
+
+
+@pytest.mark.slow
+def test_calls_through_the_face_are_compared_in_both_versions() -> None:
+    side_python("a2a")
+    ended = subprocess.run(
+        [sys.executable, "-m", "bench.face", "--calls", "8", "--rounds", "1"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.stdout.count("ratio of the times") == 4, ended.stderr
+    assert ended.stdout.count("ms median") == 14

@@ -20,7 +20,7 @@ from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from anp.sidecar.tasks.delivery import lines, outbox
+from anp.sidecar.tasks.delivery import attempts, lines
 from anp.sidecar.tasks.sessions import KnownTask
 from cache.records.peers import PeerState
 from tests.clauses import clause
@@ -83,7 +83,7 @@ class Pair:
                     return
                 await asyncio.sleep(0.05)
 
-    async def letters(self) -> list[outbox.Letter]:
+    async def letters(self) -> list[attempts.Letter]:
         return await self.provider.tasks.outbox.letters()
 
 
@@ -158,7 +158,7 @@ async def test_the_service_brings_the_result_over_a_connection_of_its_own(
 async def test_a_caller_that_comes_back_gets_what_came_meanwhile_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "FIRST_WAIT", 600.0)
+    monkeypatch.setattr(attempts, "FIRST_WAIT", 600.0)
     async with pair_in(tmp_path) as pair:
         # Nobody could reach this caller, as behind a NAT.
         away = {"listen.public_url": "ws://127.0.0.1:1/"}
@@ -206,9 +206,9 @@ async def test_an_address_counts_only_with_the_same_identity_and_behind_the_guar
 async def test_what_is_undeliverable_for_long_is_a_dead_letter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "FIRST_WAIT", 0.05)
-    monkeypatch.setattr(outbox, "MOST_WAIT", 0.1)
-    monkeypatch.setattr(outbox, "LIFETIME", 2.0)
+    monkeypatch.setattr(attempts, "FIRST_WAIT", 0.05)
+    monkeypatch.setattr(attempts, "MOST_WAIT", 0.1)
+    monkeypatch.setattr(attempts, "LIFETIME", 2.0)
     async with pair_in(tmp_path) as pair:
         async with pair.caller() as caller:
             task = await pair.start(caller)

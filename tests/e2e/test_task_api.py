@@ -18,7 +18,7 @@ from starlette.responses import StreamingResponse
 from anp.interaction.chunks import split_message
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Message, MessagePurpose, Part, SenderRole
-from anp.interaction.record import Step
+from anp.interaction.step import Step
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.event_stream import event_stream
 from anp.sidecar.api.guard import Door

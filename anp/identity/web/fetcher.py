@@ -11,9 +11,9 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from anp.errors import ConfigError
 from anp.identity.web.guard import (
@@ -50,6 +50,7 @@ MAX_HEADERS = 64 * 1024
 "Largest head of an answer, in bytes; the library's own limit is 100 KiB."
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+Answer = TypeVar("Answer")
 _MAX_AGE = re.compile(r"max-age\s*=\s*\"?([0-9]{1,9})\"?", re.ASCII)
 
 
@@ -192,55 +193,106 @@ class Fetcher:
         self, target: FetchUrl, max_size: int, content_types: frozenset[str] | None
     ) -> Fetched | str:
         """Return an answer, or where it redirects to."""
+
+        async def read(response: httpx.Response) -> Fetched | str:
+            return await _read(response, target, max_size, content_types)
+
+        return await self._asked(target, "GET", read, where=_short(target.text))
+
+    async def post(
+        self,
+        url: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str],
+        deadline: float = 10.0,
+    ) -> None:
+        """Send `body` to `url`; what is answered besides its status is not read.
+
+        No redirect is followed, and no error quotes more of the URL than its host.
+
+        Args:
+            headers: Without `Host` and `User-Agent`, which are ours.
+            deadline: Seconds for everything.
+
+        Raises:
+            FetchError: It was not taken with a status from 200 to 299.
+        """
+        target = parse_fetch_url(url, self._policy)
+        where = repr(target.authority)
+
+        async def judge(response: httpx.Response) -> None:
+            if not response.is_success:
+                raise FetchError(f"{where} answers {response.status_code}")
+
+        try:
+            async with asyncio.timeout(deadline), self._places:
+                await self._asked(
+                    target, "POST", judge, where=where, body=body, headers=headers
+                )
+        except TimeoutError:
+            raise FetchError(f"{where} gave no answer in {deadline:g} s") from None
+
+    async def check(self, url: str) -> None:
+        """Judge a URL that is asked for later, and its addresses as they are now.
+
+        Raises:
+            FetchError: `refused`, it may not be asked for; else it has no address now.
+        """
+        target = parse_fetch_url(url, self._policy)
+        await self._addresses_of(target)
+
+    async def _addresses_of(self, target: FetchUrl) -> list[str]:
+        if target.address is None:
+            return await self.addresses(target.host, target.port)
+        return choose_addresses([target.address.compressed], self._policy)
+
+    async def _asked(
+        self,
+        target: FetchUrl,
+        method: str,
+        read: Callable[[httpx.Response], Awaitable[Answer]],
+        *,
+        where: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask the addresses of a URL in turn, until one can be connected to."""
         import httpx
 
-        if target.address is None:
-            addresses = await self.addresses(target.host, target.port)
-        else:
-            addresses = choose_addresses([target.address.compressed], self._policy)
         failure = ""
-        for address in addresses:
+        for address in await self._addresses_of(target):
+            literal = f"[{address}]" if ":" in address else address
             try:
-                return await self._ask(target, address, max_size, content_types)
+                # A client for each question: no cookies, no connections that outlive a
+                # check.
+                async with (
+                    httpx.AsyncClient(
+                        verify=self._tls,
+                        trust_env=False,
+                        follow_redirects=False,
+                        timeout=httpx.Timeout(None, connect=5.0),
+                    ) as client,
+                    client.stream(
+                        method,
+                        f"{target.scheme}://{literal}:{target.port}{target.target}",
+                        content=body,
+                        headers={
+                            **(headers or {}),
+                            "Host": target.authority,
+                            "Accept-Encoding": "identity",
+                            "User-Agent": "anpd",
+                        },
+                        # Also what the certificate is checked against.
+                        extensions={"sni_hostname": target.host},
+                    ) as response,
+                ):
+                    return await read(response)
             except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
                 failure = str(exc) or type(exc).__name__
             except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as exc:
-                raise FetchError(
-                    f"{_short(target.text)}: {exc or type(exc).__name__}"[:400]
-                ) from exc
-        raise FetchError(f"cannot connect to {_short(target.text)}: {failure}"[:400])
-
-    async def _ask(
-        self,
-        target: FetchUrl,
-        address: str,
-        max_size: int,
-        content_types: frozenset[str] | None,
-    ) -> Fetched | str:
-        import httpx
-
-        literal = f"[{address}]" if ":" in address else address
-        # A client for each question: no cookies, no connections that outlive a check.
-        async with (
-            httpx.AsyncClient(
-                verify=self._tls,
-                trust_env=False,
-                follow_redirects=False,
-                timeout=httpx.Timeout(None, connect=5.0),
-            ) as client,
-            client.stream(
-                "GET",
-                f"{target.scheme}://{literal}:{target.port}{target.target}",
-                headers={
-                    "Host": target.authority,
-                    "Accept-Encoding": "identity",
-                    "User-Agent": "anpd",
-                },
-                # Also what the certificate is checked against.
-                extensions={"sni_hostname": target.host},
-            ) as response,
-        ):
-            return await _read(response, target, max_size, content_types)
+                raise FetchError(f"{where}: {exc or type(exc).__name__}"[:400]) from exc
+        raise FetchError(f"cannot connect to {where}: {failure}"[:400])
 
 
 async def _read(

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from anp.interaction.elements import Part
+from anp.protocols.a2a.words import A2aVersion
 
 __all__ = [
     "A2aMessage",
@@ -115,6 +116,9 @@ class PushConfig:
     "Scheme of the `Authorization` header; empty for none."
 
     credentials: str = ""
+
+    version: A2aVersion = A2aVersion.V10
+    "Version whose objects are sent to it: that in which it was named."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from anp.interaction.elements import Part
@@ -15,7 +16,16 @@ from anp.protocols.a2a.objects import A2aMessage, ListParams, PushConfig, SendPa
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion, read_state
 from anp.protocols.timestamps import read_timestamp
 
-__all__ = ["Fields", "read_list", "read_message", "read_part", "read_push", "read_send"]
+__all__ = [
+    "Fields",
+    "read_list",
+    "read_message",
+    "read_part",
+    "read_push",
+    "read_push_name",
+    "read_push_set",
+    "read_send",
+]
 
 MAX_ID: Final = 256
 "Most characters of an id that a caller makes."
@@ -308,4 +318,33 @@ def read_push(value: Any, version: A2aVersion, *, path: str) -> PushConfig:
         token=fields.text("token", most=4096),
         scheme=schemes[0] if schemes else auth.text("scheme"),
         credentials=auth.text("credentials", most=8192),
+        version=version,
     )
+
+
+def read_push_set(params: Any, version: A2aVersion) -> PushConfig:
+    """Read the parameters that give a task an address; its `task` is there.
+
+    Raises:
+        A2aError: They do not fit.
+    """
+    fields = Fields(params, "")
+    task = fields.text("taskId", needed=True)
+    inner = "pushNotificationConfig"
+    is_old = version is A2aVersion.V03
+    found = read_push(
+        fields.raw(inner) if is_old else params, version, path=inner if is_old else ""
+    )
+    return replace(found, task=task)
+
+
+def read_push_name(params: Any, version: A2aVersion) -> tuple[str, str]:
+    """Read which task and which of its addresses is meant; the second may be empty.
+
+    Raises:
+        A2aError: They do not fit.
+    """
+    fields = Fields(params, "")
+    is_old = version is A2aVersion.V03
+    task, name = ("id", "pushNotificationConfigId") if is_old else ("taskId", "id")
+    return fields.text(task, needed=True), fields.text(name)

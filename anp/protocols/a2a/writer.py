@@ -28,6 +28,7 @@ __all__ = [
     "write_page",
     "write_part",
     "write_push",
+    "write_pushes",
     "write_stream",
     "write_task",
 ]
@@ -202,6 +203,12 @@ def write_push(config: PushConfig, version: A2aVersion) -> dict[str, Any]:
     if config.scheme:
         written["authentication"] = {"scheme": config.scheme}
     return {**written, "taskId": config.task}
+
+
+def write_pushes(configs: Iterable[PushConfig], version: A2aVersion) -> Any:
+    """Return the addresses of a task as JSON."""
+    written = [write_push(one, version) for one in configs]
+    return written if version is OLD else {"configs": written, "nextPageToken": ""}
 
 
 def _wrap(name: str, written: dict[str, Any], version: A2aVersion) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from anp.interaction.elements import (
     TaskProgress,
 )
 from anp.interaction.operations import MessageSend
-from anp.interaction.record import Step
 from anp.interaction.states import TaskState
+from anp.interaction.step import Step
 from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge
 from anp.protocols.sides import ServingSide

@@ -19,8 +19,8 @@ from anp.interaction.elements import (
     TaskProgress,
 )
 from anp.interaction.operations import TaskCreate
-from anp.interaction.record import Step
 from anp.interaction.states import TaskState, is_terminal
+from anp.interaction.step import Step
 from anp.protocols.gbz.reader import is_json
 from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge, write_data

@@ -35,7 +35,7 @@ from anp.interaction.operations import (
     SessionUpdate,
     TaskCreate,
 )
-from anp.interaction.record import Step
+from anp.interaction.step import Step
 from anp.protocols.gbz.line import GbzLine
 from anp.protocols.gbz.reader import MAX_REF
 from anp.protocols.gbz.writer import write_data, write_frame

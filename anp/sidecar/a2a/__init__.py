@@ -8,6 +8,8 @@
 * `tokens`: The tokens of the callers of the A2A face: a file of the home with their
   hashes.
 * `rest`: The HTTP+JSON binding of A2A 1.0: paths and HTTP methods in place of JSON-RPC.
+* `push`: Brings callers of A2A the updates of their tasks at addresses that they name
+  (A2A-25).
 * `admission`: The door of the A2A face: who calls, and how often (A2A-3, A2A-21).
 * `cards`: The cards of this daemon: its own, one per attachment, and those of known
   callers.

@@ -79,7 +79,7 @@ def make_card(
         "supportsAuthenticatedExtendedCard": facts.extended,
         "capabilities": {
             "streaming": True,
-            "pushNotifications": False,
+            "pushNotifications": True,
             "extendedAgentCard": facts.extended,
             "extensions": [_intents(capabilities)],
         },

@@ -34,6 +34,7 @@ from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
     ListParams,
+    PushConfig,
     SendParams,
     TaskPage,
     TaskUpdate,
@@ -41,11 +42,12 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.tasks.choice import Choice, read_reach
 from anp.sidecar.tasks.chronicle import task_of
 from anp.sidecar.tasks.known import KnownTask, event_in
 from anp.sidecar.tasks.service import TaskService
-from anp.sidecar.tasks.sessions import utc_now
+from anp.sidecar.tasks.sessions import receive
 from sandbox.pool.shares import current_share
 
 __all__ = ["A2aDesk", "refused"]
@@ -86,12 +88,16 @@ class _Begun:
 class A2aDesk:
     """Does for a caller what it may: its own tasks, and what is exposed to it."""
 
-    def __init__(self, tasks: TaskService, own: str) -> None:
+    def __init__(
+        self, tasks: TaskService, own: str, *, pushes: PushDesk | None = None
+    ) -> None:
         """Make the desk.
 
         Args:
             own: Our canonical DID, the executor of all these tasks.
+            pushes: Brings updates to addresses; None when that is not offered.
         """
+        self.pushes = pushes
         self._tasks = tasks
         self._sessions = tasks.sessions
         self._own = own
@@ -124,7 +130,7 @@ class A2aDesk:
         self, caller: A2aCaller, task: str
     ) -> AsyncGenerator[TaskUpdate, None]:
         """Yield a task as it is, and then what happens in it."""
-        known = await self._mine(caller, task)
+        known = await self.mine(caller, task)
         if is_terminal(known.task.state):
             raise A2aError(A2aFault.UNSUPPORTED_OPERATION, "the task has ended")
         seen = await self._seen(known)
@@ -132,7 +138,7 @@ class A2aDesk:
 
     async def get(self, caller: A2aCaller, task: str) -> A2aTask:
         """Return a task."""
-        return (await self._seen(await self._mine(caller, task))).view.task
+        return (await self._seen(await self.mine(caller, task))).view.task
 
     async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
         """Return a page of the tasks of a caller, newest first."""
@@ -171,7 +177,7 @@ class A2aDesk:
 
     async def cancel(self, caller: A2aCaller, task: str) -> A2aTask:
         """Ask for the end of a task; return it as it is soon after."""
-        known = await self._mine(caller, task)
+        known = await self.mine(caller, task)
         if is_terminal(known.task.state):
             raise A2aError(A2aFault.TASK_NOT_CANCELABLE)
         seen = await self._seen(known)
@@ -193,9 +199,35 @@ class A2aDesk:
 
     async def _begin(self, caller: A2aCaller, params: SendParams) -> _Begun:
         current_share.set(caller.share)
-        if params.message.task:
-            return await self._go_on(caller, params.message)
-        return await self._start(caller, params.message, params.output_modes)
+        if params.push is not None:
+            await self._pushes.check(caller, params.push)
+        message = params.message
+        if message.task:
+            begun = await self._go_on(caller, message)
+        else:
+            begun = await self._start(caller, message, params.output_modes)
+        if params.push is not None:
+            await self._set_push(caller, begun, params.push)
+        return begun
+
+    @property
+    def _pushes(self) -> PushDesk:
+        if self.pushes is None:
+            raise A2aError(A2aFault.PUSH_NOTIFICATION_NOT_SUPPORTED)
+        return self.pushes
+
+    async def _set_push(
+        self, caller: A2aCaller, begun: _Begun, config: PushConfig
+    ) -> None:
+        # A message that came before may have been cut off before its address was kept.
+        if begun.is_repeat and await self._pushes.has(begun.known, config.id):
+            return
+        after = 0 if begun.is_repeat else begun.before
+        await self._pushes.set(caller, begun.known, config, after=after)
+
+    async def newest(self, known: KnownTask) -> int:
+        """Return the number of the newest event in the session of a task."""
+        return (await self._sessions.conversation(known.log)).last
 
     async def _start(
         self, caller: A2aCaller, message: A2aMessage, modes: Sequence[str]
@@ -203,9 +235,6 @@ class A2aDesk:
         # The same message again is the same task, not a second one (A2A-Q4).
         name = str(_made_of(caller.id, message.id, "task"))
         context = message.context or str(_made_of(caller.id, message.id, "context"))
-        log = await self._session(caller, context)
-        conversation = await self._sessions.conversation(log)
-        before = conversation.last
         first = _message(message, caller, session=context, task=name)
         task = Task(
             id=name,
@@ -224,16 +253,50 @@ class A2aDesk:
                 capability=chosen.capability,
                 messages=(replace(first, parts=chosen.parts),),
             )
-        is_repeat = name in conversation.tasks
+        opening, ref = self._ref(), self._ref()
+        create = receive(TaskCreate(task=task), sender=caller.id, ref=ref)
+        log, before, is_repeat = await self._find_room(caller, context, name)
+        try:
+            if log is None:
+                session = Session(
+                    id=context,
+                    requester=Party(id=caller.id, reads_log=True),
+                    participants=(Party(id=self._own),),
+                )
+                log = await self._sessions.join(
+                    session,
+                    own=self._own,
+                    sender=caller.id,
+                    ref=opening,
+                    first=create,
+                )
+            else:
+                await self._sessions.apply(log, create)
+        except InteractionError as exc:
+            raise refused(exc) from exc
+        item = await self._sessions.item_of(log, name)
+        made = (await self._sessions.conversation(log)).tasks[name]
+        known = KnownTask(item, log, made)
+        if not is_repeat and item not in self._views:
+            # What came before says nothing about it.
+            self._views[item] = _Seen(_view(known), before)
+        return _Begun(known, before, is_repeat)
+
+    async def _find_room(
+        self, caller: A2aCaller, context: str, task: str
+    ) -> tuple[str | None, int, bool]:
+        """Return our own id of a session, its newest event, and if it has a task.
+
+        Without a session, or for a new task in it, there has to be room for one more.
+        """
+        log = await self._sessions.find(caller.id, context)
+        before, is_repeat = 0, False
+        if log is not None:
+            conversation = await self._sessions.conversation(log)
+            before, is_repeat = conversation.last, task in conversation.tasks
         if not is_repeat:
             self._check_room(caller)
-        await self._apply(caller, log, TaskCreate(task=task))
-        item = await self._sessions.item_of(log, name)
-        known = await self._tasks.task(item)
-        if not is_repeat and known.id not in self._views:
-            # What came before says nothing about it.
-            self._views[known.id] = _Seen(_view(known), before)
-        return _Begun(known, before, is_repeat)
+        return log, before, is_repeat
 
     def _check_modes(
         self,
@@ -261,22 +324,8 @@ class A2aDesk:
         except InteractionError as exc:
             raise refused(exc) from exc
 
-    async def _session(self, caller: A2aCaller, context: str) -> str:
-        found = await self._sessions.find(caller.id, context)
-        if found is not None:
-            return found
-        self._sessions.room.check()
-        session = Session(
-            id=context,
-            requester=Party(id=caller.id, reads_log=True),
-            participants=(Party(id=self._own),),
-        )
-        return await self._sessions.join(
-            session, own=self._own, sender=caller.id, ref=self._ref()
-        )
-
     async def _go_on(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
-        known = await self._mine(caller, message.task)
+        known = await self.mine(caller, message.task)
         if message.context and message.context != known.task.session:
             raise A2aError(
                 A2aFault.PARAMS, "message.contextId: is not that of the task"
@@ -297,13 +346,7 @@ class A2aDesk:
         try:
             await self._sessions.apply(
                 log,
-                lambda c: c.receive(
-                    operation,
-                    sender=caller.id,
-                    ref=self._ref(),
-                    now=time.monotonic(),
-                    wall_now=utc_now(),
-                ),
+                receive(operation, sender=caller.id, ref=self._ref()),
             )
         except InteractionError as exc:
             raise refused(exc) from exc
@@ -313,9 +356,9 @@ class A2aDesk:
         self._refs = max(self._refs + 1, time.time_ns() // 1_000)
         return self._refs
 
-    async def _mine(self, caller: A2aCaller, task: str) -> KnownTask:
+    async def mine(self, caller: A2aCaller, task: str) -> KnownTask:
+        """Return a task of a caller; of another's it learns not even that it is."""
         known = await self._sessions.task(task)
-        # Of another's task nobody learns even that it is there.
         if (
             known is None
             or known.task.requester != caller.id

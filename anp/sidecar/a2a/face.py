@@ -143,7 +143,8 @@ class A2aFace:
         except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
             status, told = rest_error(fault_of(exc))
             return _json(told, status)
-        return _json(result) if isinstance(result, dict) else _stream(_told(result))
+        is_stream = isinstance(result, AsyncGenerator)
+        return _stream(_told(result)) if is_stream else _json(result)
 
     async def _json(self, request: Request, *, optional: bool = False) -> Any:
         data = await self._body(request)

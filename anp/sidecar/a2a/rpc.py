@@ -16,7 +16,13 @@ from anp.errors import UnknownError
 from anp.interaction.errors import InteractionError
 from anp.protocols.a2a.modes import fit, fit_task
 from anp.protocols.a2a.objects import A2aTask, TaskUpdate
-from anp.protocols.a2a.reader import Fields, read_list, read_send
+from anp.protocols.a2a.reader import (
+    Fields,
+    read_list,
+    read_push_name,
+    read_push_set,
+    read_send,
+)
 from anp.protocols.a2a.words import (
     METHODS,
     A2aError,
@@ -24,7 +30,13 @@ from anp.protocols.a2a.words import (
     A2aMethod,
     A2aVersion,
 )
-from anp.protocols.a2a.writer import write_page, write_stream, write_task
+from anp.protocols.a2a.writer import (
+    write_page,
+    write_push,
+    write_pushes,
+    write_stream,
+    write_task,
+)
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.desk import A2aDesk, refused
 
@@ -74,14 +86,14 @@ class A2aRpc:
             result = await self.call(caller, method, params, spoken)
         except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
             return RpcAnswer(rpc_error(number, fault_of(exc), spoken))
-        if isinstance(result, dict):
-            return RpcAnswer({"jsonrpc": "2.0", "id": number, "result": result})
-        return RpcAnswer(stream=_results(result, number, spoken))
+        if isinstance(result, AsyncGenerator):
+            return RpcAnswer(stream=_results(result, number, spoken))
+        return RpcAnswer({"jsonrpc": "2.0", "id": number, "result": result})
 
     async def call(
         self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
-    ) -> dict[str, Any] | AsyncGenerator[dict[str, Any], None]:
-        """Do what a method says; return its result, or a stream of results.
+    ) -> Any:
+        """Do what a method says; return its result, or a generator of results.
 
         Raises:
             A2aError: It is refused; other exceptions are for `fault_of`.
@@ -102,7 +114,7 @@ class A2aRpc:
 
     async def _call(
         self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
-    ) -> dict[str, Any]:
+    ) -> Any:
         match method:
             case A2aMethod.SEND:
                 sent = read_send(params, version)
@@ -122,6 +134,31 @@ class A2aRpc:
                 return write_task(task, version)
             case A2aMethod.CARD:
                 return await self._card(caller)
+        return await self._push(caller, method, params, version)
+
+    async def _push(
+        self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
+    ) -> Any:
+        pushes = self._desk.pushes
+        if pushes is None:
+            raise A2aError(A2aFault.PUSH_NOTIFICATION_NOT_SUPPORTED)
+        if method is A2aMethod.PUSH_SET:
+            config = read_push_set(params, version)
+            known = await self._desk.mine(caller, config.task)
+            await pushes.check(caller, config)
+            last = await self._desk.newest(known)
+            kept = await pushes.set(caller, known, config, after=last)
+            return write_push(kept, version)
+        task, name = read_push_name(params, version)
+        known = await self._desk.mine(caller, task)
+        match method:
+            case A2aMethod.PUSH_GET:
+                return write_push(await pushes.get(known, name), version)
+            case A2aMethod.PUSH_LIST:
+                return write_pushes(await pushes.list(known), version)
+            case A2aMethod.PUSH_DELETE:
+                await pushes.delete(known, name)
+                return None if version is A2aVersion.V03 else {}
         raise A2aError(A2aFault.UNSUPPORTED_OPERATION)
 
 

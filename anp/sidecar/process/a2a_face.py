@@ -12,12 +12,14 @@ from anp.sidecar.a2a.cards import A2aCards, facts_of
 from anp.sidecar.a2a.desk import A2aDesk
 from anp.sidecar.a2a.face import A2aFace, make_face
 from anp.sidecar.a2a.key_source import make_issuer
+from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.a2a.rpc import A2aRpc
 from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
 from anp.sidecar.api.tokenless import admit
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.peers.web_identity import make_fetcher
 from anp.sidecar.process.a2a_guard import A2aGuard
 
 __all__ = ["serve_a2a"]
@@ -54,7 +56,9 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     cards = A2aCards(facts_of(config, own), daemon.capability_calls.gate)
     for fault in card_faults(await cards.card(None, "") or {}):
         logger.warning("fault of the card: %s", fault)
-    desk = A2aDesk(daemon.tasks, daemon.identities.canonical)
+    # Its places are its own, so that slow receivers hold up no documents of peers.
+    pushes = PushDesk(daemon.tasks.sessions, make_fetcher(daemon.config.fetch))
+    desk = A2aDesk(daemon.tasks, daemon.identities.canonical, pushes=pushes)
     rpc = A2aRpc(desk, cards.extended)
     face = A2aFace(
         rpc,
@@ -65,6 +69,12 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     )
     port = listener.getsockname()[1]
     app = A2aGuard(make_face(face), port if config.open else None)
-    async with served(listener, app, name="a2a", limits=LIMITS):
-        logger.info("A2A face url=%s", own)
-        yield own
+    await pushes.start()
+    daemon.tasks.outbox.beside.append(pushes)
+    try:
+        async with served(listener, app, name="a2a", limits=LIMITS):
+            logger.info("A2A face url=%s", own)
+            yield own
+    finally:
+        daemon.tasks.outbox.beside.remove(pushes)
+        await pushes.close()

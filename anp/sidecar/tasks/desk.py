@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from anp.channel.stranger_work import counted
 from anp.interaction.elements import Message, Task
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.record import Step
 from anp.interaction.states import is_terminal
+from anp.interaction.step import Step
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.offer.capability_calls import CapabilityCalls

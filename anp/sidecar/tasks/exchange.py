@@ -31,7 +31,7 @@ from anp.interaction.operations import (
     TaskGet,
     TaskUpdate,
 )
-from anp.interaction.record import Step
+from anp.interaction.step import Step
 from anp.protocols.gbz.side import session_of
 from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller

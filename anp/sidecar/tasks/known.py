@@ -6,17 +6,22 @@ import hashlib
 import re
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from anp.errors import UnknownError
+from anp.interaction.conversation import Conversation
 from anp.interaction.elements import SessionEvent, Task, Unreadable
+from anp.interaction.operations import Operation
+from anp.interaction.step import Step
 from anp.interaction.stored import StoredFormError, read_event, read_task
 from cache.parts.logs import LogEvent, LogItem
 
 __all__ = [
+    "Act",
     "KnownTask",
     "Maker",
     "NoTask",
@@ -25,9 +30,21 @@ __all__ = [
     "maker_of",
     "new_id",
     "owner_name",
+    "receive",
     "session_name",
     "utc_now",
 ]
+
+
+Act = Callable[[Conversation], Step]
+"One input of a session's machine."
+
+
+def receive(operation: Operation, *, sender: str, ref: int) -> Act:
+    """Return the input that an operation of a peer is, at the time when it is given."""
+    return lambda conversation: conversation.receive(
+        operation, sender=sender, ref=ref, now=time.monotonic(), wall_now=utc_now()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ from anp.interaction.elements import (
     Task,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.record import Step
 from anp.interaction.states import TaskState
+from anp.interaction.step import Step
 from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters

@@ -19,8 +19,9 @@ from anp.interaction.conversation import Conversation
 from anp.interaction.elements import LOCAL, Session, SessionEvent, Task, Unreadable
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Acknowledgement, Send, SessionOpen
-from anp.interaction.record import RECENT_EVENTS, Step
+from anp.interaction.record import RECENT_EVENTS
 from anp.interaction.states import is_terminal
+from anp.interaction.step import Step
 from anp.interaction.stored import (
     event_bytes,
     head_bytes,
@@ -29,6 +30,7 @@ from anp.interaction.stored import (
     task_bytes,
 )
 from anp.sidecar.tasks.known import (
+    Act,
     KnownTask,
     Maker,
     NoTask,
@@ -36,6 +38,7 @@ from anp.sidecar.tasks.known import (
     known_task,
     new_id,
     owner_name,
+    receive,
     session_name,
     utc_now,
 )
@@ -46,7 +49,7 @@ from anp.sidecar.tasks.watchers import Watchers
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 
-__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "utc_now"]
+__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "receive", "utc_now"]
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +61,6 @@ MAX_WEIGHT = 200_000
 
 PAGE = 100
 "Records that are read from the store at a time."
-
-Act = Callable[[Conversation], Step]
-"One input of a session's machine."
 
 
 @dataclass(slots=True, eq=False)
@@ -117,8 +117,19 @@ class Sessions:
         conversation, step = Conversation.begin(session, wall_now=utc_now())
         return await self._enter(conversation, step, maker)
 
-    async def join(self, session: Session, *, own: str, sender: str, ref: int) -> str:
+    async def join(
+        self,
+        session: Session,
+        *,
+        own: str,
+        sender: str,
+        ref: int,
+        first: Act | None = None,
+    ) -> str:
         """Take a session that a peer opened; a repeat is acknowledged again.
+
+        Args:
+            first: Its next input, which is stored with the session in one write.
 
         Raises:
             InteractionError: It is refused.
@@ -128,6 +139,8 @@ class Sessions:
             conversation, step = Conversation.join(
                 session, own=own, sender=sender, ref=ref, wall_now=utc_now()
             )
+            if first is not None:
+                step.add(first(conversation))
             try:
                 return await self._enter(conversation, step, Maker.PEER)
             except LogConflict:
@@ -138,16 +151,9 @@ class Sessions:
                 InteractionFault.UNKNOWN_SESSION, "the session could not be stored"
             )
         opening = SessionOpen(session=session)
-        await self.apply(
-            known,
-            lambda conversation: conversation.receive(
-                opening,
-                sender=sender,
-                ref=ref,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
-        )
+        await self.apply(known, receive(opening, sender=sender, ref=ref))
+        if first is not None:
+            await self.apply(known, first)
         return known
 
     async def apply(self, log: str, act: Act) -> Step:
@@ -176,6 +182,7 @@ class Sessions:
                 if (
                     step.events
                     or step.tasks
+                    or step.is_head_changed
                     or (
                         # An open end of what is stored does no harm: it is told again.
                         is_changed and not entry.conversation.is_busy
@@ -197,7 +204,7 @@ class Sessions:
             data = {"task": entry.items[name], "session": entry.log, "state": state}
             self.publish("task.changed", data)
         if step.events:
-            self.watching.tell(entry.log)
+            self.watching.tell(entry.log, entry.conversation.last)
 
     @property
     def is_shared(self) -> bool:
@@ -210,16 +217,9 @@ class Sessions:
 
     async def acknowledge(self, log: str, *, sender: str, ref: int) -> None:
         """Take note that a peer has stored an operation of ours."""
-        await self.apply(
-            log,
-            lambda conversation: conversation.receive(
-                Acknowledgement(session=conversation.session.id, ref=ref),
-                sender=sender,
-                ref=0,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
-        )
+        session = (await self.conversation(log)).session.id
+        acknowledgement = Acknowledgement(session=session, ref=ref)
+        await self.apply(log, receive(acknowledgement, sender=sender, ref=0))
 
     async def acknowledge_all(self, log: str, *, sender: str) -> None:
         """Tell a peer nothing more of what happened until now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from anp.interaction.elements import SessionEvent
@@ -28,13 +29,23 @@ class Events(Protocol):
     ) -> list[SessionEvent]: ...
 
 
+@dataclass(slots=True, eq=False)
+class _Watcher:
+    """Somebody who follows a session."""
+
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    newest: int = 0
+    "Number of the newest event that it was told of."
+
+
 class Watchers:
     """Wakes those who wait for events; nothing is queued for anybody."""
 
     def __init__(self, store: SealedLogs, events: Events) -> None:
         self._store = store
         self._events = events
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._waiting: dict[str, set[_Watcher]] = {}
         self._ended = False
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
@@ -43,56 +54,63 @@ class Watchers:
         A watcher that reads slowly holds one page of events and nothing more. It ends
         when the session is deleted or the daemon stops.
         """
-        changed = asyncio.Event()
-        self._waiting.setdefault(log, set()).add(changed)
+        watcher = _Watcher()
+        self._waiting.setdefault(log, set()).add(watcher)
         try:
             while not self._ended:
-                changed.clear()
+                watcher.changed.clear()
                 events = await self._events(log, after=after, limit=WATCHED)
                 for event in events:
                     after = event.number
                     yield event
-                if not events:
-                    if await asyncio.to_thread(self._store.log, log) is None:
-                        return
-                    # Of the steps of another daemon that shares the store nobody tells.
-                    patience = SHARED_CHECK if self._store.is_shared else None
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(patience):
-                            await changed.wait()
+                # As far as we were told of any, there are no more: no need to look.
+                if events and not 0 < watcher.newest <= after:
+                    continue
+                if not events and await asyncio.to_thread(self._store.log, log) is None:
+                    return
+                # Of the steps of another daemon that shares the store nobody tells.
+                patience = SHARED_CHECK if self._store.is_shared else None
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(patience):
+                        await watcher.changed.wait()
         finally:
-            self._leave(log, changed)
+            self._leave(log, watcher)
 
     async def changes(self, logs: Collection[str]) -> AsyncIterator[None]:
         """Yield now, and whenever something was stored in one of some sessions.
 
         It ends when the daemon stops.
         """
-        changed = asyncio.Event()
+        watcher = _Watcher()
         for log in logs:
-            self._waiting.setdefault(log, set()).add(changed)
+            self._waiting.setdefault(log, set()).add(watcher)
         try:
             while not self._ended:
-                changed.clear()
+                watcher.changed.clear()
                 yield
                 patience = SHARED_CHECK if self._store.is_shared else None
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(patience):
-                        await changed.wait()
+                        await watcher.changed.wait()
         finally:
             for log in logs:
-                self._leave(log, changed)
+                self._leave(log, watcher)
 
-    def _leave(self, log: str, changed: asyncio.Event) -> None:
+    def _leave(self, log: str, watcher: _Watcher) -> None:
         waiting = self._waiting[log]
-        waiting.discard(changed)
+        waiting.discard(watcher)
         if not waiting:
             del self._waiting[log]
 
-    def tell(self, log: str) -> None:
-        """Wake the watchers of a session."""
+    def tell(self, log: str, newest: int = 0) -> None:
+        """Wake the watchers of a session.
+
+        Args:
+            newest: Number of its newest event; 0 when that is not known.
+        """
         for one in self._waiting.get(log, ()):
-            one.set()
+            one.newest = newest or one.newest
+            one.changed.set()
 
     def end(self) -> None:
         """End all watching, since the daemon stops."""

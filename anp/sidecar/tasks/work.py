@@ -25,8 +25,8 @@ from anp.interaction.elements import (
     TaskProgress,
 )
 from anp.interaction.errors import InteractionError
-from anp.interaction.record import Step
 from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.interaction.step import Step
 from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
@@ -58,7 +58,6 @@ MAX_CONTENT = 512 * 1024
 
 APPROVAL_CHECK = 2.0
 "Seconds between two looks for the owner's word about a task that waits for it."
-
 MAX_NOTES = 64
 "Notes on progress that wait to be told; of more only the newest are."
 
@@ -331,11 +330,10 @@ class Worker:
         finally:
             notes.cancel()
         await self._end_notes(notes)
-        if not self._told:
-            await self._post(
-                [_part_of(output)], purpose=MessagePurpose.RESULT, final=True
-            )
-        return await self._over(TaskState.COMPLETED)
+        if self._told:
+            return await self._over(TaskState.COMPLETED)
+        self._is_over, result = True, MessagePurpose.RESULT
+        return await self._post([_part_of(output)], purpose=result, final=True)
 
     async def _choose(self, *, was_asked: bool) -> str | None:
         """Find the capability, with the requester's help; return why there is none.
@@ -479,7 +477,10 @@ class Worker:
             await self._send(chunk)
 
     async def _send(self, message: Message) -> None:
-        await self._apply(lambda c: c.post(message, wall_now=utc_now()))
+        # The end is stored with the last of the result, in one write.
+        await self._apply(
+            lambda c: (c.give if message.final else c.post)(message, wall_now=utc_now())
+        )
 
     def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
         return self._sessions.apply(self._log, act)

@@ -19,7 +19,8 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Operation, Send, SessionOpen, refusal
-from anp.interaction.record import RECENT_EVENTS, InteractionLimits, Step
+from anp.interaction.record import RECENT_EVENTS, InteractionLimits
+from anp.interaction.step import Step
 from anp.interaction.stored import (
     event_bytes,
     head_bytes,

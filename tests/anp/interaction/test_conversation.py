@@ -33,8 +33,9 @@ from anp.interaction.operations import (
     TaskGet,
     TaskUpdate,
 )
-from anp.interaction.record import InteractionLimits, Step
+from anp.interaction.record import InteractionLimits
 from anp.interaction.states import TaskState
+from anp.interaction.step import Step
 from tests.anp.interaction.talk import (
     ALICE,
     BOB,

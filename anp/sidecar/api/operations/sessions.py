@@ -29,7 +29,7 @@ from anp.sidecar.api.requests import EmptyBody
 from anp.sidecar.api.table import LocalScope, Media, get, integer_of, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.tasks.chronicle import Chronicle
-from anp.sidecar.tasks.delivery.outbox import Letter
+from anp.sidecar.tasks.delivery.attempts import Letter
 from anp.sidecar.tasks.sessions import NoTask
 
 __all__ = ["SessionOperations"]

@@ -2,4 +2,6 @@
 
 * `lines`: the channels over which GB/Z 185.6 carries sessions.
 * `outbox`: brings news to requesters that registered an address.
+* `attempts`: Attempts to bring news to an address that may be away: how often, and how
+  long.
 """

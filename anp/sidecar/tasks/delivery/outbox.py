@@ -12,71 +12,24 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 
 from anp.channel.channel import Channel
 from anp.channel.stranger_work import counted
 from anp.errors import CallError
 from anp.interaction.errors import InteractionError
 from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.tasks.delivery.attempts import Attempts, Letter, Letters
 from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 
-__all__ = ["Letter", "Outbox"]
+__all__ = ["Outbox"]
 
 logger = logging.getLogger(__name__)
 
-FIRST_WAIT = 1.0
-"Seconds before an address that could not be reached is dialled again; then it doubles."
-
-MOST_WAIT = 300.0
-"The longest such wait, in seconds."
-
-LIFETIME = 86_400.0
-"Seconds for which news are brought; then they are a dead letter."
-
 LINK_CHECK = 1.0
 "Seconds between two looks at whether the peer has come by itself."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
-    """The news of one session that wait for its requester."""
-
-    session: str
-    "Our own id of the session."
-
-    peer: str
-    "The requester's DID."
-
-    address: str
-    "Where it wants them."
-
-    waiting: int
-    "Events that it has not acknowledged."
-
-    since: float
-    "When the oldest of them came, in seconds since 1970."
-
-    attempts: int
-    "Attempts to reach it since the daemon started, or since it was last reached."
-
-    problem: str
-    "The reason why the last attempt failed; empty before the first."
-
-    dead: bool
-    "True when nobody dials any more."
-
-
-@dataclass(slots=True)
-class _Attempts:
-    count: int = 0
-    problem: str = ""
-    since: float = 0.0
-    "When the owner wanted them again, in seconds since 1970."
 
 
 Dial = Callable[[str, str], Awaitable[tuple[Channel, str]]]
@@ -105,7 +58,9 @@ class Outbox:
         self._dial = dial
         self._is_linked = is_linked
         self._bringing: dict[str, asyncio.Task[None]] = {}
-        self._attempts: dict[str, _Attempts] = {}
+        self._attempts: dict[str, Attempts] = {}
+        self.beside: list[Letters] = []
+        "Others who bring news, of which the owner sees the letters with ours."
 
     def look(self, peer: str) -> None:
         """Bring a peer what waits for it, as far as it registered an address."""
@@ -121,14 +76,18 @@ class Outbox:
     def retry(self) -> None:
         """Forget former attempts, so that dead letters have another day."""
         for attempts in self._attempts.values():
-            attempts.since = time.time()
+            attempts.again()
         for agent in self._sessions.standing.all_registered():
-            self._attempts.setdefault(agent, _Attempts()).since = time.time()
+            self._attempts.setdefault(agent, Attempts()).again()
             self.look(agent)
+        for other in self.beside:
+            other.retry()
 
     async def letters(self) -> list[Letter]:
         """Return what waits for requesters that registered, the oldest first."""
         found = [one async for one in self._letters()]
+        for other in self.beside:
+            found += await other.letters()
         return sorted(found, key=lambda one: one.since)
 
     async def close(self) -> None:
@@ -157,7 +116,7 @@ class Outbox:
             return None
         events = await self._sessions.events(log, after=numbers[0] - 1, limit=1)
         since = events[0].at.timestamp() if events else time.time()
-        attempts = self._attempts.get(agent, _Attempts())
+        attempts = self._attempts.get(agent, Attempts())
         return Letter(
             session=log,
             peer=peer,
@@ -166,13 +125,13 @@ class Outbox:
             since=since,
             attempts=attempts.count,
             problem=attempts.problem,
-            dead=max(since, attempts.since) < time.time() - LIFETIME,
+            dead=attempts.is_dead(since),
         )
 
     async def _bring(self, peer: str, agent: str) -> None:
         """Dial a peer until nothing living waits for it, or it has a line."""
-        wait = FIRST_WAIT
-        attempts = self._attempts.setdefault(agent, _Attempts())
+        attempts = self._attempts.setdefault(agent, Attempts())
+        attempts.begin()
         try:
             # Nothing is awaited between the last look and the end of this.
             while self._lines.find(agent) is None:
@@ -185,14 +144,10 @@ class Outbox:
                 try:
                     dialled = await self._dial(letters[-1].peer, letters[-1].address)
                 except CallError as exc:
-                    attempts.count += 1
-                    attempts.problem = str(exc.detail)[:300]
                     logger.info("news not brought peer=%s reason=%s", peer, exc.detail)
-                    await self._pause(peer, wait * random.uniform(0.8, 1.2))
-                    wait = min(2 * wait, MOST_WAIT)
+                    await self._pause(peer, attempts.failed(str(exc.detail)))
                     continue
-                attempts.count, attempts.problem = 0, ""
-                wait = FIRST_WAIT
+                attempts.reached()
                 await self._lines.use(
                     *dialled, lambda: bool(self._sessions.standing.untold(agent))
                 )
