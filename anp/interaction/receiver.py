@@ -108,14 +108,9 @@ class Receiver(SessionRecord):
                 self._message(
                     step, message, sender, ref=ref, now=now, wall_now=wall_now
                 )
-            case NotifyRegister(task=name, address=address, expires=expires):
+            case NotifyRegister() | NotifyUnregister():
                 self._check_requester(sender)
-                wish = Registration(task=name, address=address, expires=expires)
-                self._wish(step, wish, sender, ref, wall_now)
-            case NotifyUnregister(task=name):
-                self._check_requester(sender)
-                wish = Registration(task=name, address="")
-                self._wish(step, wish, sender, ref, wall_now)
+                self._wish(step, _wish_of(operation), sender, ref, wall_now)
         ack = Acknowledgement(session=self.session.id, ref=ref, task=task)
         step.sends.append(Send(to=sender, ref=0, operation=ack))
         return step
@@ -494,3 +489,11 @@ class Receiver(SessionRecord):
             raise InteractionError(
                 InteractionFault.STATE, f"the task is {task.state} already"
             )
+
+
+def _wish_of(operation: NotifyRegister | NotifyUnregister) -> Registration:
+    if isinstance(operation, NotifyUnregister):
+        return Registration(task=operation.task, address="")
+    return Registration(
+        task=operation.task, address=operation.address, expires=operation.expires
+    )

@@ -408,29 +408,38 @@ class SessionRecord:
     def _operation(self, event: SessionEvent, peer: str) -> Operation:
         match event.content:
             case Session() as session:
-                if self._opened.get(peer) == event.number:
-                    return SessionOpen(session=session)
-                if session.state is SessionState.CLOSED:
-                    return SessionClose(session=session.id)
-                return SessionUpdate(session=session)
+                is_first = self._opened.get(peer) == event.number
+                return _told_of(session, is_first=is_first)
             case Task() as task:
                 return TaskCreate(task=task)
             case CancelRequest(task=name):
                 return TaskCancel(session=self.session.id, task=name)
             case Message() as message:
                 return MessageSend(message=message)
-            case Registration(task=name, address=address, expires=expires):
-                if not address:
-                    return NotifyUnregister(session=self.session.id, task=name)
-                return NotifyRegister(
-                    session=self.session.id, task=name, address=address, expires=expires
-                )
+            case Registration() as wish:
+                return _wished(self.session.id, wish)
             case TaskChange(at=at) as change:
                 return TaskUpdate(session=self.session.id, content=change, at=at)
             case TaskProgress() as progress:
                 return TaskUpdate(session=self.session.id, content=progress)
             case Unreadable():
                 raise LocalError("nothing can be told of a damaged event")
+
+
+def _told_of(session: Session, *, is_first: bool) -> Operation:
+    if is_first:
+        return SessionOpen(session=session)
+    if session.state is SessionState.CLOSED:
+        return SessionClose(session=session.id)
+    return SessionUpdate(session=session)
+
+
+def _wished(session: str, wish: Registration) -> Operation:
+    if not wish.address:
+        return NotifyUnregister(session=session, task=wish.task)
+    return NotifyRegister(
+        session=session, task=wish.task, address=wish.address, expires=wish.expires
+    )
 
 
 def _place(message: Message) -> tuple[str, int]:

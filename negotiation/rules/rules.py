@@ -204,20 +204,10 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
         return Reject(refused)
     fits = False
     if isinstance(document, Document):
-        fit = fit_provider(document, chosen)
-        fits = not isinstance(fit, Mismatch)
-        if isinstance(fit, Mismatch):
-            reasons = _listed(fit)
-        else:
-            whole = chosen.whole if isinstance(chosen, Chain) else chosen
-            given = fit.request.place.schema
-            missed = missed_claim(requirement, whole, given)
-            if missed:
-                # Rules convert nothing, and no schema says what the words do.
-                return Reject(f"{chosen.name}: {missed}")
-            if not (offer.updates and _has_more(document, chosen)):
-                return Accept()
-            reasons = ["it gives parts of the result before the response"]
+        found = _judge_fit(document, chosen, offer)
+        if not isinstance(found, tuple):
+            return found
+        fits, reasons = found
     try:
         ours = own_terms(chosen, offer.capabilities, updates=offer.updates)
     except DocumentError as exc:
@@ -231,6 +221,23 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
         f"{chosen.name} cannot serve this document, and our own terms were "
         f"declined: {'; '.join(reasons)}"
     )
+
+
+def _judge_fit(
+    document: Document, chosen: Capability | Chain, offer: Offer
+) -> Verdict | tuple[bool, list[str]]:
+    """Return a verdict, or whether a document fits and what speaks against it."""
+    fit = fit_provider(document, chosen)
+    if isinstance(fit, Mismatch):
+        return False, _listed(fit)
+    whole = chosen.whole if isinstance(chosen, Chain) else chosen
+    missed = missed_claim(document.requirement, whole, fit.request.place.schema)
+    if missed:
+        # Rules convert nothing, and no schema says what the words do.
+        return Reject(f"{chosen.name}: {missed}")
+    if not (offer.updates and _has_more(document, chosen)):
+        return Accept()
+    return True, ["it gives parts of the result before the response"]
 
 
 def _has_more(document: Document, chosen: Capability | Chain) -> bool:

@@ -23,7 +23,7 @@ from negotiation.strict_json import Json
 __all__ = ["LookedUp", "looked_up"]
 
 COMPUTE: Final = "anp_compute"
-"How functions that hold a model's expression begin."
+"The beginning of functions that hold a model's expression."
 
 MAX_NAMES: Final = 32
 "Most names that a map gets."

@@ -31,7 +31,7 @@ MODES: Final = (JSON, TEXT, BINARY)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFacts:
-    """What a card says besides its skills."""
+    """The facts on a card besides its skills."""
 
     name: str
     description: str

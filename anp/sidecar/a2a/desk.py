@@ -32,14 +32,14 @@ from anp.protocols.a2a.intents import read_intents
 from anp.protocols.a2a.modes import input_modes, is_taken, output_modes, takes_files
 from anp.protocols.a2a.objects import (
     A2aMessage,
+    A2aPage,
     A2aTask,
     ListParams,
     PushConfig,
     SendParams,
-    TaskPage,
     TaskUpdate,
 )
-from anp.protocols.a2a.view import TaskView
+from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.push import PushDesk
@@ -69,7 +69,7 @@ PAGE: Final = 200
 class _Seen:
     """A view, the number of the newest event in it, and the bytes of its own events."""
 
-    view: TaskView
+    view: A2aView
     number: int = 0
     weight: int = 0
 
@@ -140,7 +140,7 @@ class A2aDesk:
         """Return a task."""
         return (await self._seen(await self.mine(caller, task))).view.task
 
-    async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
+    async def list(self, caller: A2aCaller, wanted: ListParams) -> A2aPage:
         """Return a page of the tasks of a caller, newest first."""
         found = [
             known
@@ -150,7 +150,7 @@ class A2aDesk:
         token = wanted.page_token
         rest = [known for known in found if not token or known.id < token]
         page = rest[: wanted.page_size]
-        return TaskPage(
+        return A2aPage(
             tasks=tuple(seen.view.task for seen in await self._all_seen(page)),
             next_token=page[-1].id if len(rest) > len(page) else "",
             total=len(found),
@@ -419,7 +419,7 @@ class A2aDesk:
 
     async def _follow(
         self, begun: _Begun
-    ) -> AsyncGenerator[tuple[TaskView, TaskUpdate | None], None]:
+    ) -> AsyncGenerator[tuple[A2aView, TaskUpdate | None], None]:
         """Yield the view before anything new, then with each update, until it rests."""
         seen = await self._until(begun)
         view = copy(seen.view)
@@ -455,8 +455,8 @@ def _is_within(caller: A2aCaller, known: KnownTask) -> bool:
     return caller.agent in ("", read_reach(known.task.extra).agent)
 
 
-def _view(known: KnownTask) -> TaskView:
-    return TaskView(known.id, known.task.session, name=known.task.id)
+def _view(known: KnownTask) -> A2aView:
+    return A2aView(known.id, known.task.session, name=known.task.id)
 
 
 def _message(

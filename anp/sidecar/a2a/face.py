@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
-from anp.sidecar.a2a.admission import Admission, NotAdmitted
+from anp.sidecar.a2a.admission import A2aDoor, NotAdmitted
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import AGENTS
 from anp.sidecar.a2a.extensions import with_extensions
@@ -51,7 +51,7 @@ class A2aFace:
         self,
         rpc: A2aRpc,
         *,
-        door: Admission,
+        door: A2aDoor,
         place: Callable[[Request], bool],
         card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
@@ -205,7 +205,7 @@ _VERSIONS: Final = {
     **dict.fromkeys(("", "0.2", "0.3"), A2aVersion.V03),
     **dict.fromkeys(("1", "1.0"), A2aVersion.V10),
 }
-"What is spoken for a version that a caller asks for; one that names none has 0.3."
+"The spoken version for one that a caller asks for; who names none has 0.3."
 
 
 def _asked_version(request: Request) -> str:

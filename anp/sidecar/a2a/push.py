@@ -26,7 +26,7 @@ from anp.interaction.elements import PushTarget, SessionEvent
 from anp.interaction.errors import InteractionError
 from anp.interaction.step import Step
 from anp.protocols.a2a.objects import PushConfig, TaskUpdate
-from anp.protocols.a2a.view import TaskView
+from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
 from anp.protocols.a2a.writer import write_stream, write_task
 from anp.sidecar.a2a.callers import A2aCaller
@@ -306,7 +306,7 @@ class PushDesk:
         conversation = await self._sessions.conversation(one.log)
         target = conversation.pushes[one.task, one.name]
         version = A2aVersion(target.version)
-        view = TaskView(one.known, conversation.session.id, name=one.task)
+        view = A2aView(one.known, conversation.session.id, name=one.task)
         async for event in self._told(one.log, target.told):
             for _ in view.take(event):
                 pass
@@ -355,7 +355,7 @@ class PushDesk:
         one.attempts.reached()
 
 
-def _body(view: TaskView, update: TaskUpdate, version: A2aVersion) -> bytes:
+def _body(view: A2aView, update: TaskUpdate, version: A2aVersion) -> bytes:
     """Return what is sent: in 0.3 the task as it is then, in 1.0 a stream's object."""
     written = (
         write_task(view.task, version)

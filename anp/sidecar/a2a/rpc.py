@@ -17,7 +17,7 @@ from anp.interaction.errors import InteractionError
 from anp.protocols.a2a.modes import fit, fit_task
 from anp.protocols.a2a.objects import A2aTask, TaskUpdate
 from anp.protocols.a2a.reader import (
-    Fields,
+    A2aFields,
     read_list,
     read_push_name,
     read_push_set,
@@ -122,7 +122,7 @@ class A2aRpc:
                 task = fit_task(task, sent.output_modes)
                 return _sent(task, version, sent.history)
             case A2aMethod.GET:
-                history = Fields(params, "").count("historyLength")
+                history = A2aFields(params, "").count("historyLength")
                 task = await self._desk.get(caller, _task_id(params))
                 return write_task(task, version, history=history)
             case A2aMethod.LIST:
@@ -163,7 +163,7 @@ class A2aRpc:
 
 
 def _task_id(params: Any) -> str:
-    return Fields(params, "").text("id", needed=True)
+    return A2aFields(params, "").text("id", needed=True)
 
 
 def _sent(task: A2aTask, version: A2aVersion, history: int | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator
 
-from anp.sidecar.a2a.admission import Admission
+from anp.sidecar.a2a.admission import A2aDoor
 from anp.sidecar.a2a.card import card_faults
 from anp.sidecar.a2a.cards import A2aCards, facts_of
 from anp.sidecar.a2a.desk import A2aDesk
@@ -46,7 +46,7 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     host, port = config.address
     listener = tcp_listener(host, port, "a2a.listen")
     own = f"http://{host}:{listener.getsockname()[1]}"
-    door = Admission(
+    door = A2aDoor(
         token_book(daemon.home),
         issuer=make_issuer(config, daemon.fetcher),
         is_open=config.open,

@@ -237,7 +237,7 @@ class PlannedCall:
     "Items of a list; it is then called once for each of them."
 
     pages: PagedCalls | None = None
-    "How it is called page after page; None if it is called once."
+    "Its calls page after page; None if it is called once."
 
     again: bool = False
     "True to call it once more after a passing failure."

@@ -100,16 +100,7 @@ def start_task(
     needed = [_needed(one) for one in after or []]
     if session is None and needed:
         session = client.get(f"/v1/tasks/{segment(needed[0]['task'])}")["session"]
-    if find is not None:
-        if peer or session is not None:
-            raise CallError(ErrorKind.USAGE, "--find stands without PEER and session")
-        body["find"] = find
-    elif not peer:
-        raise CallError(ErrorKind.USAGE, "give PEER and CAPABILITY, or --find")
-    elif session is None:
-        body |= {"peer": peer, "capability": capability}
-    else:
-        body |= {"session": session, "capability": capability or peer}
+    body |= _whom(peer, capability, session=session, find=find)
     if data is not None:
         body["input"] = read_data(data)
     if text is not None:
@@ -118,15 +109,29 @@ def start_task(
     if after_any:
         body["depends_any"] = True
     found = client.post("/v1/tasks", body)
-    if watch:
-        if not as_json:
-            progress(f"task {found['id']}")
-        _watch(context, found["id"], as_json=as_json, save=save)
-        return
-    # Nothing but the id on standard output, so that a script can take it.
-    print_one(found, [found["id"]], as_json=as_json)
     if not as_json:
-        progress(f"next: anpd tasks watch {found['id']}")
+        said = "task" if watch else "next: anpd tasks watch"
+        progress(f"{said} {found['id']}")
+    if watch:
+        _watch(context, found["id"], as_json=as_json, save=save)
+    else:
+        # Nothing but the id on standard output, so that a script can take it.
+        print_one(found, [found["id"]], as_json=as_json)
+
+
+def _whom(
+    peer: str, capability: str, *, session: str | None, find: str | None
+) -> dict[str, Any]:
+    """Return what the request says of the peer and the capability."""
+    if find is not None:
+        if peer or session is not None:
+            raise CallError(ErrorKind.USAGE, "--find stands without PEER and session")
+        return {"find": find}
+    if not peer:
+        raise CallError(ErrorKind.USAGE, "give PEER and CAPABILITY, or --find")
+    if session is None:
+        return {"peer": peer, "capability": capability}
+    return {"session": session, "capability": capability or peer}
 
 
 @tasks_app.command("wait")

@@ -1,4 +1,4 @@
-"""What a peer sent, fenced and named as the peer's, for a model to read. Pure."""
+"""Words of a peer, fenced and named as the peer's, for a model to read. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be called at an MCP server: tools, prompts, and its resources.
+"""Everything to call at an MCP server: tools, prompts, and its resources.
 
 Each becomes one capability. Resources have two for all of them, since there may be any
 number: `list_resources` and `read_resource`. A prompt is called `prompt_NAME`.

@@ -15,7 +15,7 @@ from anp.interaction.elements import (
     SessionEvent,
     Task,
 )
-from anp.protocols.a2a.view import TaskView
+from anp.protocols.a2a.view import A2aView
 from tests.clauses import clause
 
 
@@ -37,7 +37,7 @@ def shown(asked: Message, *more: Message) -> tuple[Part, ...]:
     task = Task(
         id="t", session="s", requester="local:ann", executor="did:x", messages=(asked,)
     )
-    view = TaskView("a", "c", name="t")
+    view = A2aView("a", "c", name="t")
     now = datetime(2026, 1, 1, tzinfo=UTC)
     contents: list[Task | Message] = [task, *more]
     for number, content in enumerate(contents, 1):
