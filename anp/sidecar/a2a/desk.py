@@ -1,7 +1,7 @@
 """The operations of A2A for its callers, over the sessions of this daemon.
 
-A caller is the requester of its sessions; the agent is this daemon's. So a task of a
-caller has the same log, states, limits and gate as one of a peer.
+So a task of a caller has the same log, states and limits as any other. `OwnDesk` has
+this daemon do the tasks, `PeerDesk` has a peer do them.
 """
 
 from __future__ import annotations
@@ -9,24 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from anp.interaction.elements import (
     Message,
     MessagePurpose,
-    Party,
     SenderRole,
-    Session,
     Task,
 )
-from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
 from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
 from anp.protocols.a2a.objects import (
@@ -40,13 +36,11 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.tasks.choice import Choice
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
-from anp.sidecar.tasks.sessions import utc_now
 from sandbox.pool.shares import current_share
 
-__all__ = ["A2aDesk"]
+__all__ = ["A2aDesk", "made_of"]
 
 MAX_VIEWS: Final = 256
 "Tasks of which the view stays in memory."
@@ -77,21 +71,13 @@ class _Begun:
     "The message came before, so that nothing follows from it."
 
 
-class A2aDesk:
-    """Does for a caller what it may: its own tasks, and what is exposed to it."""
+class A2aDesk(ABC):
+    """Does for a caller what it may with its own tasks."""
 
-    def __init__(self, tasks: TaskService, own: str) -> None:
-        """Make the desk.
-
-        Args:
-            own: Our canonical DID, the executor of all these tasks.
-        """
+    def __init__(self, tasks: TaskService) -> None:
         self._tasks = tasks
         self._sessions = tasks.sessions
-        self._own = own
-        self._skills = tasks.desk.skills
         self._views: OrderedDict[str, _Seen] = OrderedDict()
-        self._refs = 0
 
     # The methods of A2A. All raise `A2aError`.
 
@@ -131,7 +117,9 @@ class A2aDesk:
     async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
         """Return a page of the tasks of a caller, newest first."""
         found = [
-            known async for known in self._all(caller) if self._is_wanted(known, wanted)
+            known
+            async for known in self._all(caller)
+            if self._is_wanted(caller, known, wanted)
         ]
         token = wanted.page_token
         rest = [known for known in found if not token or known.id < token]
@@ -151,12 +139,14 @@ class A2aDesk:
                 yield known
             before = page[-1].id
 
-    @staticmethod
-    def _is_wanted(known: KnownTask, wanted: ListParams) -> bool:
+    def _is_wanted(
+        self, caller: A2aCaller, known: KnownTask, wanted: ListParams
+    ) -> bool:
         task = known.task
         since = wanted.changed_since
+        context = wanted.context
         return (
-            (not wanted.context or task.session == wanted.context)
+            (not context or task.session == self._session_id(caller, context))
             and (not wanted.state or same_state(task.state, wanted.state))
             and (since is None or (task.changed_at or since) >= since)
         )
@@ -167,10 +157,7 @@ class A2aDesk:
         if is_terminal(known.task.state):
             raise A2aError(A2aFault.TASK_NOT_CANCELABLE)
         seen = await self._seen(known)
-        session = known.task.session
-        await self._apply(
-            caller, known.log, TaskCancel(session=session, task=known.task.id)
-        )
+        await self._end(caller, known)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CANCEL_WAIT):
                 async with contextlib.aclosing(
@@ -185,58 +172,36 @@ class A2aDesk:
 
     async def _begin(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
         current_share.set(caller.share)
+        # Judged here, where its sender can be told.
+        read_intents(message.metadata)
         if message.task:
             return await self._go_on(caller, message)
         return await self._start(caller, message)
 
     async def _start(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
         # The same message again is the same task, not a second one (A2A-Q4).
-        name = str(_made_of(caller.id, message.id, "task"))
-        context = message.context or str(_made_of(caller.id, message.id, "context"))
+        name = made_of(caller.id, message.id, "task")
+        context = message.context or made_of(caller.id, message.id, "context")
         log = await self._session(caller, context)
         conversation = await self._sessions.conversation(log)
         before = conversation.last
-        first = _message(message, caller, session=context, task=name)
+        session = conversation.session
+        is_repeat = name in conversation.tasks
         task = Task(
             id=name,
-            session=context,
-            requester=caller.id,
-            executor=self._own,
-            messages=(first,),
+            session=session.id,
+            requester=session.requester.id,
+            executor=session.participants[0].id,
+            messages=(_message(message, caller, session=session.id, task=name),),
         )
-        chosen = self._skills.named(caller.id, [first])
-        if isinstance(chosen, Choice):
-            # Named at once; all else is found out while the task is at work.
-            task = replace(
-                task,
-                capability=chosen.capability,
-                messages=(replace(first, parts=chosen.parts),),
-            )
-        is_repeat = name in conversation.tasks
-        if not is_repeat:
-            self._sessions.room.check()
-            self._tasks.desk.check_room(caller.share)
-        await self._apply(caller, log, TaskCreate(task=task))
+        await self._create(caller, log, task, is_repeat=is_repeat)
         item = await self._sessions.item_of(log, name)
         return _Begun(await self._tasks.task(item), before, is_repeat)
 
-    async def _session(self, caller: A2aCaller, context: str) -> str:
-        found = await self._sessions.find(caller.id, context)
-        if found is not None:
-            return found
-        self._sessions.room.check()
-        session = Session(
-            id=context,
-            requester=Party(id=caller.id, reads_log=True),
-            participants=(Party(id=self._own),),
-        )
-        return await self._sessions.join(
-            session, own=self._own, sender=caller.id, ref=self._ref()
-        )
-
     async def _go_on(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
         known = await self._mine(caller, message.task)
-        if message.context and message.context != known.task.session:
+        session = known.task.session
+        if message.context and self._session_id(caller, message.context) != session:
             raise A2aError(
                 A2aFault.PARAMS, "message.contextId: is not that of the task"
             )
@@ -244,46 +209,56 @@ class A2aDesk:
             raise A2aError(
                 A2aFault.UNSUPPORTED_OPERATION, "the task has ended; begin another"
             )
-        # Judged here, where its sender can be told.
-        read_intents(message.metadata)
         conversation = await self._sessions.conversation(known.log)
         before = conversation.last
-        sent = _message(message, caller, session=known.task.session, task=known.task.id)
-        await self._apply(caller, known.log, MessageSend(message=sent))
+        sent = _message(message, caller, session=session, task=known.task.id)
+        await self._post(caller, known, sent)
         return _Begun(known, before, is_repeat=conversation.last == before)
-
-    async def _apply(self, caller: A2aCaller, log: str, operation: Operation) -> None:
-        try:
-            await self._sessions.apply(
-                log,
-                lambda c: c.receive(
-                    operation,
-                    sender=caller.id,
-                    ref=self._ref(),
-                    now=time.monotonic(),
-                    wall_now=utc_now(),
-                ),
-            )
-        except InteractionError as exc:
-            raise refused(exc) from exc
-
-    def _ref(self) -> int:
-        """Return the number of an operation; it grows also from one run to the next."""
-        self._refs = max(self._refs + 1, time.time_ns() // 1_000)
-        return self._refs
 
     async def _mine(self, caller: A2aCaller, task: str) -> KnownTask:
         known = await self._sessions.task(task)
         # Of another's task nobody learns even that it is there.
-        if known is None or known.task.requester != caller.id:
+        if known is None or not await self._is_of(caller, known):
             raise A2aError(A2aFault.TASK_NOT_FOUND)
         return known
+
+    # The two kinds of desk differ in these.
+
+    @abstractmethod
+    def _session_id(self, caller: A2aCaller, context: str) -> str:
+        """Return the id on the wire of the session of a `contextId`."""
+
+    @abstractmethod
+    async def _context(self, known: KnownTask) -> str:
+        """Return the `contextId` of a task."""
+
+    @abstractmethod
+    async def _is_of(self, caller: A2aCaller, known: KnownTask) -> bool:
+        """Return whether a task is one of a caller's."""
+
+    @abstractmethod
+    async def _session(self, caller: A2aCaller, context: str) -> str:
+        """Return our own id of the session of a `contextId`; it may be a new one."""
+
+    @abstractmethod
+    async def _create(
+        self, caller: A2aCaller, log: str, task: Task, *, is_repeat: bool
+    ) -> None:
+        """Make a task; one of the same id has to be the same."""
+
+    @abstractmethod
+    async def _post(self, caller: A2aCaller, known: KnownTask, sent: Message) -> None:
+        """Send a message about a task."""
+
+    @abstractmethod
+    async def _end(self, caller: A2aCaller, known: KnownTask) -> None:
+        """Ask for the end of a task."""
 
     # What is seen of a task.
 
     async def _seen(self, known: KnownTask) -> _Seen:
         """Return a task with everything that is stored of it."""
-        seen = self._views.pop(known.id, None) or _Seen(_view(known))
+        seen = self._views.pop(known.id, None) or _Seen(await self._view(known))
         while events := await self._sessions.events(
             known.log, after=seen.number, limit=PAGE
         ):
@@ -323,7 +298,7 @@ class A2aDesk:
 
     async def _until(self, begun: _Begun) -> _Seen:
         """Return a task as it was up to an event, its creation included."""
-        seen = _Seen(_view(begun.known))
+        seen = _Seen(await self._view(begun.known))
         while events := await self._sessions.events(
             begun.known.log, after=seen.number, limit=PAGE
         ):
@@ -335,9 +310,8 @@ class A2aDesk:
                 seen.number = event.number
         return seen
 
-
-def _view(known: KnownTask) -> TaskView:
-    return TaskView(known.id, known.task.session, name=known.task.id)
+    async def _view(self, known: KnownTask) -> TaskView:
+        return TaskView(known.id, await self._context(known), name=known.task.id)
 
 
 def _message(
@@ -355,19 +329,7 @@ def _message(
     )
 
 
-def _made_of(*names: str) -> uuid.UUID:
+def made_of(*names: str) -> str:
+    """Return a UUID that is the same for the same names."""
     text = "\0".join(names).encode("utf-8", "surrogatepass")
-    return uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=5)
-
-
-_FAULTS: Final = {
-    InteractionFault.UNKNOWN_TASK: A2aFault.TASK_NOT_FOUND,
-    InteractionFault.STATE: A2aFault.UNSUPPORTED_OPERATION,
-    InteractionFault.CLOSED: A2aFault.UNSUPPORTED_OPERATION,
-}
-
-
-def refused(error: InteractionError) -> A2aError:
-    """Return the error of A2A for what the session refuses."""
-    code = InteractionFault(error.code)
-    return A2aError(_FAULTS.get(code, A2aFault.PARAMS), error.text)
+    return str(uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=5))

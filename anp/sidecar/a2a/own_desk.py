@@ -1,0 +1,119 @@
+"""A2A for callers at this daemon: its own agent does their tasks.
+
+A caller is the requester of its sessions, so what is exposed to it, approvals and
+limits are those of any requester.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Final
+
+from anp.interaction.elements import Message, Party, Session, Task
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
+from anp.protocols.a2a.words import A2aError, A2aFault
+from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.desk import A2aDesk
+from anp.sidecar.tasks.choice import Choice
+from anp.sidecar.tasks.known import KnownTask
+from anp.sidecar.tasks.service import TaskService
+from anp.sidecar.tasks.sessions import utc_now
+
+__all__ = ["OwnDesk"]
+
+
+class OwnDesk(A2aDesk):
+    """Has this daemon do the tasks of its callers; `contextId` is the session's id."""
+
+    def __init__(self, tasks: TaskService, own: str) -> None:
+        """Make the desk.
+
+        Args:
+            own: Our canonical DID, the executor of all these tasks.
+        """
+        super().__init__(tasks)
+        self._own = own
+        self._skills = tasks.desk.skills
+        self._refs = 0
+
+    def _session_id(self, caller: A2aCaller, context: str) -> str:
+        return context
+
+    async def _context(self, known: KnownTask) -> str:
+        return known.task.session
+
+    async def _is_of(self, caller: A2aCaller, known: KnownTask) -> bool:
+        return known.task.requester == caller.id
+
+    async def _session(self, caller: A2aCaller, context: str) -> str:
+        found = await self._sessions.find(caller.id, context)
+        if found is not None:
+            return found
+        self._sessions.room.check()
+        session = Session(
+            id=context,
+            requester=Party(id=caller.id, reads_log=True),
+            participants=(Party(id=self._own),),
+            owner=caller.id,
+        )
+        return await self._sessions.join(
+            session, own=self._own, sender=caller.id, ref=self._ref()
+        )
+
+    async def _create(
+        self, caller: A2aCaller, log: str, task: Task, *, is_repeat: bool
+    ) -> None:
+        (first,) = task.messages
+        chosen = self._skills.named(caller.id, [first])
+        if isinstance(chosen, Choice):
+            # Named at once; all else is found out while the task is at work.
+            first = replace(first, parts=chosen.parts)
+            task = replace(task, capability=chosen.capability, messages=(first,))
+        if not is_repeat:
+            self._sessions.room.check()
+            self._tasks.desk.check_room(caller.share)
+        await self._apply(caller, log, TaskCreate(task=task))
+
+    async def _post(self, caller: A2aCaller, known: KnownTask, sent: Message) -> None:
+        await self._apply(caller, known.log, MessageSend(message=sent))
+
+    async def _end(self, caller: A2aCaller, known: KnownTask) -> None:
+        task = known.task
+        await self._apply(
+            caller, known.log, TaskCancel(session=task.session, task=task.id)
+        )
+
+    async def _apply(self, caller: A2aCaller, log: str, operation: Operation) -> None:
+        try:
+            await self._sessions.apply(
+                log,
+                lambda c: c.receive(
+                    operation,
+                    sender=caller.id,
+                    ref=self._ref(),
+                    now=time.monotonic(),
+                    wall_now=utc_now(),
+                ),
+            )
+        except InteractionError as exc:
+            raise _refused(exc) from exc
+
+    def _ref(self) -> int:
+        """Return the number of an operation; it grows also from one run to the next."""
+        self._refs = max(self._refs + 1, time.time_ns() // 1_000)
+        return self._refs
+
+
+_FAULTS: Final = {
+    InteractionFault.UNKNOWN_TASK: A2aFault.TASK_NOT_FOUND,
+    InteractionFault.STATE: A2aFault.UNSUPPORTED_OPERATION,
+    InteractionFault.CLOSED: A2aFault.UNSUPPORTED_OPERATION,
+}
+
+
+def _refused(error: InteractionError) -> A2aError:
+    """Return the error of A2A for what the session refuses."""
+    code = InteractionFault(error.code)
+    return A2aError(_FAULTS.get(code, A2aFault.PARAMS), error.text)
