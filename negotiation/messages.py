@@ -109,6 +109,9 @@ class SignalKind(StrEnum):
     SPENT = "spent"
     "The provider's model calls and their cost."
 
+    UPDATES = "updates"
+    "The requester takes the updates of a document that has them; before the request."
+
     FETCH = "fetch"
     """The requester wants the answer on this channel; in the other direction `data` is
     `{state: "unknown"}`, there is none and nothing is being done for it."""

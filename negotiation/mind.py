@@ -20,6 +20,7 @@ __all__ = [
     "MessageParser",
     "Mind",
     "Offer",
+    "OnStream",
     "Reject",
     "Side",
     "Validator",
@@ -54,6 +55,9 @@ class Offer:
 
     hints: tuple[str, ...] = ()
     "The owner's hints, newest last; private to our mind (ANP-34)."
+
+    updates: bool = True
+    "False for a peer that could not be told of updates before an answer."
 
 
 Side = Demand | Offer
@@ -171,6 +175,10 @@ class MessageParser(Protocol):
         ...
 
 
+OnStream = Callable[[str, Json, Callable[[Json], Awaitable[bytes]]], Awaitable[Json]]
+"Answers a call; its last argument has the half write an update of a value."
+
+
 class HalfRunner(MessageParser, Protocol):
     """A loaded half; every failure of it is a `HalfError`."""
 
@@ -183,13 +191,18 @@ class HalfRunner(MessageParser, Protocol):
         ...
 
     async def handle_request(
-        self, data: bytes, on_call: Callable[[str, Json], Awaitable[Json]]
+        self,
+        data: bytes,
+        on_call: Callable[[str, Json], Awaitable[Json]],
+        on_stream: OnStream | None = None,
     ) -> bytes:
         """Run `handle_request` of a provider half.
 
         Args:
             on_call: Answers each capability call; if it raises `CapabilityFailed`, the
                 half gets a `CapabilityError`.
+            on_stream: The same for a call whose updates the half writes; without it
+                `on_call` answers these, too.
         """
         ...
 

@@ -89,6 +89,9 @@ class Capability:
     idempotent: bool = False
     "True when a repeated call has no further effect."
 
+    updates: Schema | None = None
+    "Schema of each value that it gives before its answer; None when it gives none."
+
 
 def need_key(need: Need) -> str:
     """Return 64 hex characters over the requirement and the caller's schemas only."""
@@ -101,11 +104,13 @@ def need_key(need: Need) -> str:
 
 
 def schema_hash(capability: Capability) -> str:
-    """Return 64 hex characters over both schemas; a half is stale when they change."""
+    """Return 64 hex characters over its schemas; a half is stale when they change."""
     fields: dict[str, Json] = {
         "input_schema": capability.input_schema,
         "output_schema": capability.output_schema,
     }
+    if capability.updates is not None:
+        fields["updates"] = capability.updates
     return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 

@@ -455,6 +455,7 @@ def make_calls(
         limits=written.limits,
         config=config.interaction,
         is_linked=links.has_link,
+        order=[one for one in config.interaction.order if offer.consensus.written(one)],
         think=think,
     )
     acceptor.tasks = tasks.serve

@@ -40,6 +40,8 @@ from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import SampleKind
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
+from negotiation.trial.module_shapes import shapes_in
+from negotiation.trial.stand_ins import StandIns
 
 __all__ = [
     "Completed",
@@ -54,6 +56,9 @@ MAX_GOOD: Final = 3
 
 MAX_PROPOSED: Final = 5
 "Largest number of cases in all, with room for at least one error."
+
+MAX_CODES: Final = 8
+"Largest number of error codes of a document that have a case of their own."
 
 REQUEST_SHARE: Final = 0.4
 "Share of the text that requests may fill; the responses need the rest."
@@ -99,7 +104,7 @@ async def derive_cases(
     # A failure can use the same data, where a message id makes the requests differ.
     spare = [*used, *(value for _, value in left)]
     bad: list[TestCase] = []
-    for failure in FAILURES[: MAX_PROPOSED - len(good)] if good else ():
+    for failure in _failures(document, MAX_PROPOSED - len(good)) if good else ():
         for value in spare:
             case = await maker.case(f"a failure ({failure[0]})", value)
             if case is not None:
@@ -111,6 +116,13 @@ async def derive_cases(
     kept, _ = fitting(ranked, document, share=REQUEST_SHARE)
     cases = tuple(case for case in (*good, *bad) if case in kept)
     return Derived(cases, {key: maker.asked[key] for key in map(_key, cases)})
+
+
+def _failures(document: Document, most: int) -> Sequence[tuple[str, str]]:
+    """Return the failures to try: each code that a document lists, or usual ones."""
+    layout = find_layout(document.of_values)
+    own = layout.response.promised[:MAX_CODES] if layout is not None else ()
+    return [(str(one), "it failed") for one in own] or FAILURES[:most]
 
 
 def _key(case: TestCase) -> str:
@@ -223,6 +235,8 @@ async def complete_cases(
     """
     judge = CaseJudge(document, runner, validator)
     tools = await _tools(offer, half, document, validator, live)
+    schemas = {name: one.output_schema for name, one in tools.items()}
+    stand = StandIns(shapes_in(half.text), schemas)
     good: list[TestCase] = []
     fixtures: Fixtures = {}
     removed: list[str] = []
@@ -230,7 +244,7 @@ async def complete_cases(
         done: TestCase | str = ""
         # An output that lacks something may be an error; the first lacks nothing.
         for turn in dict.fromkeys((len(good), 0)):
-            recording = _Recording(tools, validator, case, turn=turn)
+            recording = _Recording(tools, validator, case, stand, turn=turn)
             try:
                 done = await _completed(case, judge, runner, recording)
             except HalfError as exc:
@@ -343,6 +357,7 @@ class _Recording:
     tools: dict[str, _Tool]
     validator: Validator
     case: TestCase
+    stand: StandIns
     turn: int
     calls: list[dict[str, Any]] = field(default_factory=list)
     fault: str = ""
@@ -381,7 +396,12 @@ class _Recording:
             self.fault = "no output of the capability can be made from its schema"
             raise CapabilityFailed("500", "no sample")
         # A different value for each case and call, so that constants cannot pass.
-        return tool.outputs[(self.turn + len(self.calls) - 1) % len(tool.outputs)]
+        turn = self.turn + len(self.calls) - 1
+        number = sum(one["capability"] == name for one in self.calls) - 1
+        if self.stand.repeats(name):
+            turn = self.turn
+        output = tool.outputs[turn % len(tool.outputs)]
+        return self.stand.answer(name, number, self.stand.first(name, output))
 
 
 def _size(value: Json) -> int:

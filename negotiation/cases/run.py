@@ -8,7 +8,7 @@ peer.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from negotiation.cases.case import (
@@ -29,8 +29,10 @@ from negotiation.errors import (
     JsonError,
     told_of,
 )
-from negotiation.mind import HalfRunner
+from negotiation.mind import HalfRunner, Offer
+from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut, pointer
+from negotiation.schema.samples import make_samples
 from negotiation.schema.values import same_json
 from negotiation.strict_json import Json, canonical_json, parse_json
 
@@ -44,6 +46,7 @@ __all__ = [
     "read_responses",
     "run_offline",
     "run_on_fixtures",
+    "update_samples",
     "values_of",
 ]
 
@@ -52,6 +55,9 @@ MAX_DIFFERENCES: Final = 10
 
 MAX_MESSAGE: Final = 1024 * 1024
 "Largest message that is compared, in bytes."
+
+MAX_UPDATE_SAMPLES: Final = 3
+"Updates that are sent in a test."
 
 Reader = Callable[[str, bytes], Awaitable[dict[str, Any]]]
 "Reads the values of a message whose bytes are not JSON, as `read_message` does."
@@ -177,12 +183,33 @@ def _differ(
         differences.append(f"{where} is {cut(found)}, agreed is {cut(agreed)}")
 
 
+UpdateSamples = tuple[Callable[[bytes], Awaitable[None]], Mapping[str, Sequence[Json]]]
+"Sends an update; and values that capabilities may give before their answers."
+
+
+def update_samples(offer: Offer) -> dict[str, list[Json]]:
+    """Return a few values that each streaming capability may give, from its schema."""
+    found = {}
+    for one in offer.capabilities:
+        if one.updates is not None:
+            made = make_samples(prepared(one.updates)).values
+            found[one.name] = [sample.value for sample in made[:MAX_UPDATE_SAMPLES]]
+    return found
+
+
 async def answer_case(
-    request: bytes, fixtures: Fixtures, *, runner: HalfRunner
+    request: bytes,
+    fixtures: Fixtures,
+    *,
+    runner: HalfRunner,
+    updates: UpdateSamples | None = None,
 ) -> bytes:
     """Answer a test request with the real half, replaying recorded capability calls.
 
     A call with another name or other arguments than the recorded one fails.
+
+    Args:
+        updates: Sends updates, which the half writes of these values of capabilities.
 
     Raises:
         CasesError: No agreed case has this request, or its fixtures are damaged.
@@ -205,7 +232,18 @@ async def answer_case(
             return output
         raise _failure(fixture)
 
-    answer = await runner.handle_request(request, on_call)
+    async def on_stream(
+        name: str, arguments: Json, write: Callable[[Json], Awaitable[bytes]]
+    ) -> Json:
+        assert updates is not None
+        send, values = updates
+        for value in values.get(name, ()):
+            await send(await write(value))
+        return await on_call(name, arguments)
+
+    answer = await runner.handle_request(
+        request, on_call, None if updates is None else on_stream
+    )
     if not isinstance(answer, bytes):
         raise HalfError("error", "handle_request did not return bytes")
     return answer

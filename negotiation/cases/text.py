@@ -60,6 +60,10 @@ _BAD: Final = re.compile(
     re.IGNORECASE,
 )
 _GOOD: Final = re.compile(r"good|succe|\bok\b|\b200\b|成功|正常", re.IGNORECASE)
+_OWN: Final = re.compile(
+    r"An error, as the capability fails with ([\w.-]{1,64}) \(([^()]{1,200})\)",
+    re.ASCII,
+)
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z])[1-9][0-9]{2}(?![0-9A-Za-z])")
 
 
@@ -89,9 +93,11 @@ def error_words(failure: tuple[str, str]) -> str:
 def failure_said(words: str) -> tuple[str, str]:
     """Return the failure that a case with an expected error requires.
 
-    The code is the first number of three digits that does not mean success; codes of
-    HTTP errors come before others.
+    In our own words the code stands in its place. Else it is the first number of three
+    digits that does not mean success; codes of HTTP errors come before others.
     """
+    if (own := _OWN.match(words)) is not None:
+        return own[1], dict(FAILURES).get(own[1], own[2])
     codes = [code for code in _CODE.findall(words) if not code.startswith("2")]
     codes.sort(key=lambda code: code[0] not in "45")
     if not codes:

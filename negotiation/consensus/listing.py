@@ -263,6 +263,7 @@ def _describe(capability: Capability) -> dict[str, Any]:
     try:
         check_limits(capability.input_schema)
         check_limits(capability.output_schema)
+        check_limits({} if capability.updates is None else capability.updates)
     except SchemaError:
         return {}
     return {
@@ -271,6 +272,7 @@ def _describe(capability: Capability) -> dict[str, Any]:
         "output_schema": capability.output_schema,
         "read_only": capability.read_only,
         "idempotent": capability.idempotent,
+        **({} if capability.updates is None else {"updates": capability.updates}),
     }
 
 
@@ -284,6 +286,9 @@ def _capability(name: str, value: object) -> Capability | None:
         return None
     if not all(isinstance(schema, dict | bool) for schema in schemas):
         return None
+    updates = value.get("updates")
+    if not isinstance(updates, dict | bool | None):
+        return None
     # Only `true` counts: the hint decides if a call needs the capability's name.
     return Capability(
         name,
@@ -292,6 +297,7 @@ def _capability(name: str, value: object) -> Capability | None:
         schemas[1],  # type: ignore[arg-type]  # checked above
         read_only=flags[0] is True,
         idempotent=flags[1] is True,
+        updates=updates,
     )
 
 

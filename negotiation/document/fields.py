@@ -233,6 +233,7 @@ class ResponseOutcome:
         self.texts: list[tuple[str, ...]] = []
         self.error: str | None = None
         self.codes: tuple[int, ...] = ()
+        self.words: tuple[str, ...] = ()
         for name in ("status", "code", "success"):
             if name in fields.left:
                 self._mark(name, fields.left[name])
@@ -308,6 +309,8 @@ class ResponseOutcome:
             bad_words.sort(key=lambda word: word.casefold() not in BAD_WORDS)
             if not good_words or not bad_words:
                 return None
+            if any(word.casefold() not in BAD_WORDS for word in bad_words[1:]):
+                self.words = tuple(bad_words)
             return Mark(path, tuple(good_words), Fixed(bad_words[0]), required)
         if path[-1] == "code":
             usable = not (

@@ -16,6 +16,7 @@ from negotiation.document.fields import (
     MessageFields,
     Place,
     ResponseOutcome,
+    Slot,
     places_of,
     take_message_id,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Layout",
     "RequestLayout",
     "ResponseLayout",
+    "UpdateLayout",
     "error_response_schema",
     "error_schema_of",
     "find_layout",
@@ -85,10 +87,35 @@ class ResponseLayout:
     action_schema: Schema | None = None
     "Schema of an `action` to be filled in, or None."
 
+    words: tuple[str, ...] = ()
+    "Words that an error may have for its code; the first one stands for all others."
+
+    @property
+    def promised(self) -> tuple[int | str, ...]:
+        """The error codes that the document lists."""
+        return (*self.codes, *self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateLayout:
+    """The fields of an update, which comes before the response."""
+
+    fields: Message
+    "Fields that a provider writes in addition to the value."
+
+    taken: frozenset[str]
+    "Names of all properties that are not values."
+
+    place: Place
+    "The place of the value."
+
+    mark: str
+    "A property that every update has and no response."
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The fields of both messages."""
+    """The fields of all messages."""
 
     message_id: str | None
     "The property with the message id in both messages, or None."
@@ -98,6 +125,9 @@ class Layout:
 
     guessed: frozenset[str]
     "Top-level names whose purpose was recognised by name alone."
+
+    update: UpdateLayout | None = None
+    "None when the document has no updates."
 
 
 def read_layout(document: Document) -> Layout:
@@ -143,8 +173,33 @@ def read_layout(document: Document) -> Layout:
             codes=outcome.codes,
             places=places_of(response, result),
             action_schema=response.action_schema,
+            words=outcome.words,
         ),
         frozenset(request.by_name | response.by_name),
+        _read_update(document, message_id),
+    )
+
+
+def _read_update(document: Document, message_id: str | None) -> UpdateLayout | None:
+    if document.update_schema is None:
+        return None
+    fields = MessageFields("update", document.update_schema)
+    own = "update" if document.given_before is not None else None
+    if message_id is not None:
+        if message_id not in fields.left:
+            raise DocumentError(f"an update has no {message_id!r}")
+        fields.take(message_id, Slot.MESSAGE_ID)
+    fields.take_constants("UPDATE", keep=own)
+    schema = document.response_schema
+    known = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    marks = sorted(fields.required - set(known))
+    if not marks:
+        raise DocumentError("an update cannot be told from a response")
+    return UpdateLayout(
+        fields=tuple(fields.fields),
+        taken=frozenset(fields.taken),
+        place=places_of(fields, own)[0],
+        mark=marks[0],
     )
 
 

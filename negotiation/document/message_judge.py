@@ -104,6 +104,11 @@ class MessageJudge:
         """
         if kind is MessageKind.REQUEST:
             return await self.findings(kind, self._document.request_schema, data)
+        if kind is MessageKind.UPDATE:
+            schema = self._document.update_schema
+            if schema is None:
+                return ["the document describes no updates"]
+            return await self.findings(kind, schema, data)
         read = await self._read(kind, data)
         if isinstance(read, _Unreadable):
             return [read.reason]

@@ -22,6 +22,7 @@ __all__ = [
     "JSON",
     "NEED_WORDS",
     "NamedBase",
+    "UPDATE_TITLE",
     "encoding_of",
     "named_base",
     "part_said",
@@ -44,10 +45,22 @@ ENCODING_WORDS: Final = re.compile(
 )
 
 
+UPDATE_TITLE: Final = re.compile(
+    r"[\d.、)\s]{0,8}(?:updates?(?: messages?)?(?: (?:data )?(?:format|schema))?"
+    r"|(?:更新|进度)(?:消息)?(?:数据)?(?:格式)?)[:\uff1a\s]{0,3}",
+    re.IGNORECASE,
+)
+"""A heading above the schema of what comes before the answer.
+
+The whole heading has to say it: many documents are about an update of something.
+"""
+
+
 class DocumentPart(Enum):
     """The message that a block of the text describes or shows."""
 
     REQUEST = auto()
+    UPDATE = auto()
     RESPONSE = auto()
     ERROR = auto()
     UNCLEAR = auto()

@@ -18,6 +18,7 @@ from negotiation.document.markdown import (
 from negotiation.document.prose import (
     JSON,
     NEED_WORDS,
+    UPDATE_TITLE,
     DocumentPart,
     encoding_of,
     named_base,
@@ -66,12 +67,13 @@ def read_document(text: str) -> Document:
     shown: frozenset[int] = frozenset()
     if encoding != JSON:
         examples, shown = read_examples(outline)
-    request, response = _schemas(outline, base_uri, shown)
+    request, response, update = _schemas(outline, base_uri, shown)
     return Document(
         text=text,
         requirement=_requirement(outline),
         request_schema=request,
         response_schema=response,
+        update_schema=update,
         encoding=encoding,
         base_uri=base_uri,
         examples=examples,
@@ -85,8 +87,12 @@ def read_requirement(text: str) -> str:
 
 def _schemas(
     outline: Outline, base_uri: str | None, shown: frozenset[int]
-) -> tuple[Schema, Schema]:
-    """Return both schemas; `shown` are positions of values in examples."""
+) -> tuple[Schema, Schema, Schema | None]:
+    """Return the schemas of request, response and update.
+
+    Args:
+        shown: Positions of values in examples.
+    """
     found: dict[DocumentPart, list[dict[str, Json]]] = {
         part: [] for part in DocumentPart
     }
@@ -116,7 +122,12 @@ def _schemas(
             if schema is None
         )
         raise DocumentError(_missing(what, base_uri, outline) + broken)
-    return _checked("request", request), _checked("response", response)
+    update = next(iter(found[DocumentPart.UPDATE]), None)
+    return (
+        _checked("request", request),
+        _checked("response", response),
+        None if update is None else _checked("update", update),
+    )
 
 
 def _missing(what: str, base_uri: str | None, outline: Outline) -> str:
@@ -141,6 +152,8 @@ def _checked(what: str, schema: dict[str, Json]) -> Schema:
 
 def _part(place: JsonText, schema: dict[str, Json]) -> DocumentPart:
     """Return the message that a schema describes, by the nearest clear words."""
+    if any(UPDATE_TITLE.fullmatch(one[:100]) for one in place.headings[:1]):
+        return DocumentPart.UPDATE
     title = schema.get("title")
     clues = [
         *place.headings[:1],

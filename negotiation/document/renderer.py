@@ -20,6 +20,7 @@ from negotiation.document.shape import (
     encoded,
     own_request_schema,
     own_response_schema,
+    own_update_schema,
 )
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.exact_numbers import write_json
@@ -59,6 +60,7 @@ def render_document(
     *,
     offered: Sequence[Capability] = (),
     errors: Sequence[DocumentErrorCode] = (),
+    updates: Schema | None = None,
 ) -> str:
     """Return a document of our own shape, always the same bytes for equal arguments.
 
@@ -69,6 +71,7 @@ def render_document(
         offered: The provider's capabilities that serve the need, when a provider
             writes (ANP-5); empty when the caller does.
         errors: Codes that the need requires for errors; by default HTTP status codes.
+        updates: Schema of each value that may come before the result; None for none.
 
     Raises:
         DocumentError: A schema is over the limits, or the text would be too large.
@@ -77,6 +80,7 @@ def render_document(
         given, wanted = prepared(input_schema), prepared(output_schema)
         request = prepared(own_request_schema(given))
         response = prepared(own_response_schema(wanted, errors))
+        before = [] if updates is None else _update_section(prepared(updates))
     except SchemaError as exc:
         raise DocumentError(f"cannot write a document: {exc}") from None
     own_words = any(not one.is_number for one in errors)
@@ -87,7 +91,8 @@ def render_document(
         *sides,
         "# Flow",
         "1. The requester sends one request message.\n"
-        "2. The provider does what the requirement asks for with `input`.\n"
+        "2. The provider does what the requirement asks for with `input`"
+        f"{', and may send update messages meanwhile' if before else ''}.\n"
         "3. The provider sends one response message with the same `messageId`.",
         "# Data format",
         "Each message is one JSON object (RFC 8259) in UTF-8. The JSON Schemas "
@@ -99,6 +104,7 @@ def render_document(
         "`output` holds the values of the result. It is present when `status.code` is "
         f"{'ok' if own_words else '200'} and absent otherwise.",
         _fenced(response),
+        *before,
         "# Errors",
         "\n".join(
             [
@@ -172,6 +178,16 @@ def render_encoded_document(
             " in the text about the encoding, without headings and blocks"
         )
     return text
+
+
+def _update_section(updates: Schema) -> list[str]:
+    return [
+        "# Update Format",
+        "Before the response the provider may send any number of update messages with "
+        "the same `messageId`, and none after it. `update` holds the next part of the "
+        "result; the response has the whole result all the same.",
+        _fenced(prepared(own_update_schema(updates))),
+    ]
 
 
 def _bytes_block(data: bytes) -> str:

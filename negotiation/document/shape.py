@@ -33,6 +33,7 @@ __all__ = [
     "encoded",
     "own_request_schema",
     "own_response_schema",
+    "own_update_schema",
 ]
 
 MAX_DOCUMENT_SIZE: Final = 256 * 1024
@@ -48,10 +49,12 @@ CODE_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 
 class MessageKind(StrEnum):
-    """The two messages of an exchange, as `read_message` names them."""
+    """The messages of an exchange, as `read_message` names them."""
 
     REQUEST = "request"
     RESPONSE = "response"
+    UPDATE = "update"
+    "Comes before the response, any number of times, if the document has updates."
 
 
 class ExampleKind(StrEnum):
@@ -96,6 +99,9 @@ class Document:
 
     response_schema: Schema
     "Schema of the response's values, normalised and without `$ref`."
+
+    update_schema: Schema | None = None
+    """The same of an update's values; None when nothing comes before the response."""
 
     encoding: str = "json"
     "`json`, or the text's own words about its encoding."
@@ -145,6 +151,15 @@ class Document:
             # Codes that the need requires.
             own["properties"]["status"]["properties"]["code"] = code
         return inner if same_schema(self.response_schema, own) else None
+
+    @property
+    def given_before(self) -> Schema | None:
+        """Schema of `update` when updates have our own shape, else None."""
+        inner = _inner(self.update_schema or True, "update")
+        same = inner is not None and same_schema(
+            self.update_schema or True, own_update_schema(inner)
+        )
+        return inner if same else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +262,22 @@ def own_response_schema(
             "output": output_schema,
         },
         "required": ["messageId", "status"],
+        "additionalProperties": False,
+    }
+
+
+def own_update_schema(update_schema: Schema) -> dict[str, Any]:
+    """Return the schema of a whole update in our own shape."""
+    return {
+        "type": "object",
+        "properties": {
+            "messageId": {
+                "type": "string",
+                "description": "The messageId of the request.",
+            },
+            "update": update_schema,
+        },
+        "required": ["messageId", "update"],
         "additionalProperties": False,
     }
 

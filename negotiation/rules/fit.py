@@ -70,6 +70,9 @@ class Fit:
     chain: Chain | None = None
     "The calls behind `capability`, when it stands for a chain."
 
+    update: Crossing | None = None
+    "The conversion of what comes before the answer; None when nothing does."
+
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     """Return how `document` serves the caller's need, or the reasons why it cannot.
@@ -106,7 +109,10 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     action = _action(layout.request.action_schema, action_names(need.requirement))
     if isinstance(action, Mismatch):
         return action
-    return Fit(layout, request, response, action)
+    update = (
+        None if layout.update is None else Crossing(layout.update.place, Plan(KEEP))
+    )
+    return Fit(layout, request, response, action, update=update)
 
 
 def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismatch:
@@ -141,7 +147,20 @@ def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismat
     action = _action(layout.response.action_schema, names)
     if isinstance(action, Mismatch):
         return action
-    return Fit(layout, request, response, action, capability, chain)
+    update = None if chain is not None else _updates(layout, capability)
+    return Fit(layout, request, response, action, capability, chain, update)
+
+
+def _updates(layout: Layout, capability: Capability) -> Crossing | None:
+    """Return how a capability's updates cross; None when it gives none that fit."""
+    if layout.update is None or capability.updates is None:
+        return None
+    place = layout.update.place
+    try:
+        plan = compare(prepared(capability.updates), place.schema, drop=Drop.ALL)
+    except SchemaError:
+        return None
+    return None if isinstance(plan, Mismatch) else Crossing(place, plan)
 
 
 def _result(

@@ -227,6 +227,7 @@ def _decode_response(source: _Source, fit: Fit) -> None:
     lines = [
         'response = expect(json.loads(data.decode("utf-8")), dict)',
         *id_lines(fit.layout.message_id, "response"),
+        *_update_read(fit),
     ]
     checks = [mark_check(mark) for mark in response.marks]
     if response.error is not None:
@@ -252,6 +253,32 @@ def _decode_response(source: _Source, fit: Fit) -> None:
     source.block(_function("decode_response(data)", [line for line in lines if line]))
 
 
+def _update_read(fit: Fit) -> list[str]:
+    """Return the lines that read an update, which is no response yet."""
+    update = fit.layout.update
+    if update is None:
+        return []
+    path = update.place.path
+    lines = value_lines("response", update.taken, path, optional=False)
+    found = [*lines, 'return {"message_id": message_id, "update": values}']
+    return [f"if {update.mark!r} in response:", *indented(found)]
+
+
+def _update_write(source: _Source, fit: Fit) -> list[str]:
+    """Return the lines of the function that writes an update."""
+    if fit.update is None or fit.layout.update is None:
+        return []
+    slots = {Slot.MESSAGE_ID: "message_id", Slot.ACTION: literal(fit.action)}
+    path = fit.update.place.path
+    given = source.expression(fit.update.plan.step, "value")
+    lines = [
+        f"given = {given}",
+        *message_lines(fit.layout.update.fields, slots, path, "given"),
+        'return json.dumps(message).encode("utf-8")',
+    ]
+    return ["def write_update(value):", *indented(lines)]
+
+
 def _handle_request(source: _Source, fit: Fit) -> None:
     assert fit.capability is not None
     request, response = fit.layout.request, fit.layout.response
@@ -267,7 +294,12 @@ def _handle_request(source: _Source, fit: Fit) -> None:
         Slot.CODE: _status(response.codes),
         Slot.CODE_TEXT: "str(status_of(error))",
     }
-    bad = message_lines(response.bad, slots)
+    own = {
+        mark.path: _word(response.words)
+        for mark in response.marks
+        if isinstance(mark.bad, Fixed) and mark.bad.value in response.words
+    }
+    bad = message_lines(response.bad, slots, own=own)
     good = message_lines(response.good, slots, fit.response.place.path, "result")
     where = ".".join(fit.response.place.path) or "response"
     lines = [
@@ -275,6 +307,7 @@ def _handle_request(source: _Source, fit: Fit) -> None:
         *id_lines(fit.layout.message_id, "request"),
         *value_lines("request", request.taken, place.path, optional=place.optional),
         f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
+        *_update_write(source, fit),
         "try:",
         f"    arguments = {arguments}",
         *indented(_calls(fit)),
@@ -292,7 +325,8 @@ def _calls(fit: Fit) -> list[str]:
     """Return the lines that make the calls and end with `output`."""
     assert fit.capability is not None
     if fit.chain is None:
-        return [f"output = yield call({fit.capability.name!r}, arguments)"]
+        updates = ", write_update" if fit.update is not None else ""
+        return [f"output = yield call({fit.capability.name!r}, arguments{updates})"]
     lines = []
     for number, step in enumerate(fit.chain.steps):
         given = (
@@ -408,6 +442,12 @@ def _status(codes: Sequence[int]) -> str:
         f"int(str(error.code)) if str(error.code) in {texts} else "
         f"status_of(error) if status_of(error) in ({listed}) else {fallback!r}"
     )
+
+
+def _word(words: Sequence[str]) -> str:
+    """Return the expression for a listed word: what the capability says, if listed."""
+    told = "str(error.code)"
+    return f"{told} if {told} in {names_literal(words)} else {words[0]!r}"
 
 
 def _fallback(codes: Sequence[int], wanted: int) -> int:

@@ -139,12 +139,16 @@ def propose(demand: Demand) -> str:
 
 
 def own_terms(
-    chosen: Capability | Chain, capabilities: Sequence[Capability] = ()
+    chosen: Capability | Chain,
+    capabilities: Sequence[Capability] = (),
+    *,
+    updates: bool = True,
 ) -> str:
     """Return the document with exactly the input and output of `chosen` (ANP-5).
 
     Args:
         capabilities: The capabilities among which those of a chain are looked up.
+        updates: False to leave out what the capability gives before its answer.
 
     Raises:
         DocumentError: A schema of the capability is over the limits.
@@ -157,7 +161,11 @@ def own_terms(
     )
     # Only the name: a description may contain names of other capabilities.
     return render_document(
-        whole.name, whole.input_schema, whole.output_schema, offered=parts
+        whole.name,
+        whole.input_schema,
+        whole.output_schema,
+        offered=parts,
+        updates=chosen.updates if updates and isinstance(chosen, Capability) else None,
     )
 
 
@@ -165,7 +173,8 @@ def published_document(capability: Capability) -> str:
     """Return the document under which everybody may call one capability.
 
     It depends on the capability's name, schemas and read-only hint alone, so the same
-    tool behind any two daemons has the same document and hash.
+    tool behind any two daemons has the same document and hash; what it gives before its
+    answer belongs to its schemas.
 
     Raises:
         DocumentError: A schema of the capability is over the limits.
@@ -193,25 +202,41 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
         return Reject("; ".join([chosen.reason, *reasons]))
     if refused := format_refusal(requirement):
         return Reject(refused)
+    fits = False
     if isinstance(document, Document):
         fit = fit_provider(document, chosen)
-        if not isinstance(fit, Mismatch):
+        fits = not isinstance(fit, Mismatch)
+        if isinstance(fit, Mismatch):
+            reasons = _listed(fit)
+        else:
             whole = chosen.whole if isinstance(chosen, Chain) else chosen
             given = fit.request.place.schema
             missed = missed_claim(requirement, whole, given)
-            # Rules convert nothing, and no schema says what the words do.
-            return Reject(f"{chosen.name}: {missed}") if missed else Accept()
-        reasons = _listed(fit)
+            if missed:
+                # Rules convert nothing, and no schema says what the words do.
+                return Reject(f"{chosen.name}: {missed}")
+            if not (offer.updates and _has_more(document, chosen)):
+                return Accept()
+            reasons = ["it gives parts of the result before the response"]
     try:
-        ours = own_terms(chosen, offer.capabilities)
+        ours = own_terms(chosen, offer.capabilities, updates=offer.updates)
     except DocumentError as exc:
         return Reject(f"{chosen.name} cannot be described: {exc}")
-    if ours in sent:
-        return Reject(
-            f"{chosen.name} cannot serve this document, and our own terms were "
-            f"declined: {'; '.join(reasons)}"
-        )
-    return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
+    if ours not in sent:
+        return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
+    if fits:
+        # The peer declined our updates, and can do without.
+        return Accept()
+    return Reject(
+        f"{chosen.name} cannot serve this document, and our own terms were "
+        f"declined: {'; '.join(reasons)}"
+    )
+
+
+def _has_more(document: Document, chosen: Capability | Chain) -> bool:
+    """Return whether a capability gives updates of which a document does not know."""
+    streams = isinstance(chosen, Capability) and chosen.updates is not None
+    return streams and document.update_schema is None
 
 
 def judge_reply(candidate: str, demand: Demand, sent: Sequence[str]) -> Verdict:

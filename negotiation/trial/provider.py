@@ -2,54 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
 from negotiation.document.fields import Slot, build_message
 from negotiation.document.message_judge import find
 from negotiation.document.shape import MessageKind
 from negotiation.errors import CapabilityFailed, HalfError, SchemaError
-from negotiation.mind import Offer
 from negotiation.need import Schema
 from negotiation.schema.intake import prepared
-from negotiation.schema.keywords import cut, keywords_of
-from negotiation.schema.mapping import normal_name
+from negotiation.schema.keywords import cut
 from negotiation.schema.narrow import narrowed
 from negotiation.schema.samples import make_samples
-from negotiation.schema.values import default_of, same_json
 from negotiation.schema.variants import leaves
-from negotiation.strict_json import Json, canonical_json
-from negotiation.trial.open_maps import LookedUp, looked_up
+from negotiation.strict_json import Json
+from negotiation.trial.module_shapes import shapes_in
+from negotiation.trial.open_maps import looked_up
+from negotiation.trial.stand_ins import StandIns
 from negotiation.trial.trial import (
     HOSTILE,
-    MESSAGE_ID,
-    Trial,
     dumped,
-    fullest,
     lacks,
     slots,
 )
+from negotiation.trial.varied_provider import SampleRequest, VariedProvider
 
 __all__ = ["ProviderTrial", "SampleRequest"]
 
 
-MAX_CODES: Final = 16
+MAX_CODES: Final = 64
 "Largest number of a document's error codes that are tried."
-
-MAX_CALLS: Final = 16
-"Largest number of capability calls for one sample."
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRequest:
-    """A request that the half must answer."""
-
-    data: bytes
-
-    message_id: Json = MESSAGE_ID
-    "The value of its message id, if the document has one."
 
 
 @dataclass(slots=True)
@@ -58,16 +41,14 @@ class _Calls:
 
     names: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    outputs: list[tuple[str, Json]] = field(default_factory=list)
 
 
-class ProviderTrial(Trial):
+class ProviderTrial(VariedProvider):
     """Passes requests to the half, and answers its calls with results and failures."""
 
-    _side: Offer
     _served = 0
     _refusal: str | None = None
-    _looked_up = LookedUp()
-    _outputs: Mapping[str, Schema] = MappingProxyType({})
 
     async def run(self) -> None:
         """Run all checks, with samples as the outputs of capabilities."""
@@ -93,23 +74,34 @@ class ProviderTrial(Trial):
             self.problem(f"a capability's schema cannot be used: {exc}")
             return
         self._outputs, self._looked_up = outputs, looked_up(self._half.text)
+        self._shapes = shapes_in(self._half.text)
+        values = self._layout.request.places[0].schema if self._layout else True
+        self._stand = StandIns(self._shapes, {**outputs, "request": values})
         # The fullest first: less may be answered with an error that names the place.
         answers = {
-            name: sorted(
-                await self._valid(schema, (), name), key=lambda one: -len(leaves(one))
-            )
+            name: [
+                self._stand.first(name, one)
+                for one in sorted(
+                    await self._valid(schema, (), name),
+                    key=lambda one: -len(leaves(one)),
+                )
+            ]
             for name, schema in outputs.items()
         }
         requests = await self._requests()
+        if self._shapes.each:
+            # For an empty list nothing is called.
+            requests.sort(key=lambda one: -len(one.data))
         if requests:
+            await self._updates(requests[0], inputs, answers)
             await self._answers(requests[0], inputs, answers)
-            await self._vary(requests, answers, outputs)
+            await self._vary(requests, answers, inputs, outputs)
         for request in requests:
             await self._handle_good(request, inputs, answers, 0)
             for code, words in (("404", "not found"), ("tool_failed", "it broke")):
                 failure = CapabilityFailed(code, words)
                 await self._handle_bad(request, inputs, failure)
-        for own in self._layout.response.codes[:MAX_CODES] if self._layout else ():
+        for own in self._layout.response.promised[:MAX_CODES] if self._layout else ():
             # Each code that the document promises has to be reachable.
             failure = CapabilityFailed(str(own), "it failed")
             for request in requests[:1]:
@@ -122,10 +114,6 @@ class ProviderTrial(Trial):
         wrong = self._wrong_types(self._document.request_schema)
         for name, data in (*HOSTILE, *wrong):
             await self._handle_hostile(name, data, inputs, answers)
-
-    def _filled(self, name: str, output: Json, request: Json) -> Json:
-        """Return an output with the names that the half looks up in its maps."""
-        return self._looked_up.filled(output, self._outputs[name], request)
 
     async def _requests(self) -> list[SampleRequest]:
         """Return the requests that can be made, as the requester would send them."""
@@ -140,6 +128,7 @@ class ProviderTrial(Trial):
             if layout.request.action_schema is not None:
                 actions = make_samples(layout.request.action_schema).values
                 filled[Slot.ACTION] = actions[0].value if actions else "call"
+            value = self._stand.first("request", value)
             message = build_message(
                 layout.request.fields, filled, place=place, value=value
             )
@@ -148,6 +137,46 @@ class ProviderTrial(Trial):
                 continue
             requests.append(SampleRequest(dumped(message)))
         return requests
+
+    async def _updates(
+        self,
+        request: SampleRequest,
+        inputs: dict[str, Schema],
+        answers: dict[str, list[Json]],
+    ) -> None:
+        """Check the messages that the half writes before its answer."""
+        schema = self._document.update_schema
+        given = {
+            one.name: await self._valid(prepared(one.updates), (), "update")
+            for one in self._side.capabilities
+            if one.updates is not None
+        }
+        if schema is None or not given:
+            return
+        calls, what = _Calls(), "write_update"
+
+        async def on_call(name: str, arguments: Json) -> Json:
+            await self._judge_call(calls, inputs, name, arguments)
+            made = answers[name]
+            if not made:
+                raise CapabilityFailed("500", "no sample of the output could be made")
+            return made[0]
+
+        async def on_stream(
+            name: str, arguments: Json, write: Callable[[Json], Awaitable[bytes]]
+        ) -> Json:
+            for value in given.get(name, ()):
+                self._checks += 1
+                data = await write(value)
+                if await self._fits(MessageKind.UPDATE, schema, data, what):
+                    values = await self._values(MessageKind.UPDATE, data)
+                    self._carries_id(values, what, request.message_id)
+            return await on_call(name, arguments)
+
+        try:
+            await self._runner.handle_request(request.data, on_call, on_stream)
+        except HalfError as exc:
+            self.problem(f"handle_request fails with updates: {exc}")
 
     async def _answers(
         self,
@@ -169,6 +198,9 @@ class ProviderTrial(Trial):
             ]
             for turn in range(most)
         ]
+        if self._shapes.fails and None in responses:
+            # That a value is an error is an effect of it.
+            return
         target = self._layout.response.places[0].schema if self._layout else True
         self._constant(sources, responses, target=target, what="handle_request")
 
@@ -187,7 +219,11 @@ class ProviderTrial(Trial):
             made = answers[name]
             if not made:
                 raise CapabilityFailed("500", "no sample of the output could be made")
-            return self._filled(name, made[min(turn, len(made) - 1)], given)
+            first = made[min(turn, len(made) - 1)]
+            number = calls.names.count(name) - 1
+            output = self._stand.answer(name, number, first)
+            calls.outputs.append((name, self._filled(name, output, given)))
+            return calls.outputs[-1][1]
 
         response = await self._handle(request.data, on_call, "a good answer")
         self._report(calls)
@@ -197,10 +233,16 @@ class ProviderTrial(Trial):
             lacks(made[min(turn, len(made) - 1)], made) for made in answers.values()
         )
         # A sample need not have room in a layout.
-        may_refuse = absent or not calls.names or not self._document.is_json
+        failing = any(
+            one.is_in(output)
+            for one in self._shapes.fails
+            for name, output in calls.outputs
+            if name == one.capability
+        )
+        may_refuse = absent or failing or not calls.names or not self._document.is_json
         if may_refuse and await self._is_refusal(request, response):
             return None
-        if not calls.names and not calls.faults:
+        if not calls.names and not calls.faults and not self._shapes.each:
             self.problem("handle_request answers without calling its capability")
         kind, schema = MessageKind.RESPONSE, self._document.response_schema
         if not await self._fits(kind, schema, response, "handle_request"):
@@ -266,9 +308,15 @@ class ProviderTrial(Trial):
 
     def _code_faults(self, values: dict[str, Json], code: str) -> list[str]:
         """Return the faults of the codes in an error response, for a code that is."""
-        if self._layout is None or not code.isdecimal():
+        if self._layout is None:
             return []
         response = self._layout.response
+        if code in response.words:
+            said = [find(values, mark.path) for mark in response.marks]
+            told = f"the capability failed with the listed code {code}"
+            return [] if code in said else [f"handle_request says {said} when {told}"]
+        if not code.isdecimal():
+            return []
         faults = []
         for path, leaf in response.bad:
             got = find(values, path)
@@ -279,143 +327,6 @@ class ProviderTrial(Trial):
                     f"capability failed with {code}"
                 )
         return faults
-
-    async def _vary(
-        self,
-        requests: Sequence[SampleRequest],
-        answers: dict[str, list[Json]],
-        outputs: dict[str, Schema],
-    ) -> None:
-        """Check that each field of request and outputs goes where it belongs."""
-        layout = self._layout
-        best = {name: fullest(values) for name, values in answers.items()}
-        if layout is None or self.problems or None in best.values():
-            return
-        await self._vary_request(best)
-        values = [await self._values(MessageKind.REQUEST, one.data) for one in requests]
-        request = requests[max(range(len(values)), key=lambda at: len(str(values[at])))]
-        _, base = await self._observed(request.data, best)
-        if base is None:
-            return
-        to = layout.response.places[0].schema
-        for name, schema in outputs.items():
-
-            async def result(output: Json, name: str = name) -> Json:
-                given = {**best, name: output}
-                return (await self._observed(request.data, given))[1]
-
-            await self._cross("handle_request", (schema, best[name]), to, result)
-        await self._leave_out(request, best, base)
-
-    async def _leave_out(
-        self, request: SampleRequest, best: dict[str, Json], base: Json
-    ) -> None:
-        """Check that nothing is invented where a capability gives no value."""
-        assert self._layout is not None
-        to = keywords_of(self._layout.response.places[0].schema).get("properties", {})
-        for capability in self._side.capabilities:
-            output = best.get(capability.name)
-            if not isinstance(output, dict) or not isinstance(base, dict):
-                continue
-            gives = keywords_of(prepared(capability.output_schema))
-            for name in sorted(output.keys() - set(gives.get("required", ()))):
-                less = {key: one for key, one in output.items() if key != name}
-                given = {**best, capability.name: less}
-                _, result = await self._observed(request.data, given)
-                meant = default_of(gives.get("properties", {}).get(name, True))
-                for key, made in (result if isinstance(result, dict) else {}).items():
-                    same = normal_name(key) == normal_name(name) and key in base
-                    told = meant or default_of(to.get(key, True))
-                    if same and not told and not same_json(made, base[key]):
-                        self.problem(
-                            f"handle_request invents {cut(made)} for {cut(key)}, "
-                            f"which {capability.name} did not give"
-                        )
-
-    async def _vary_request(self, best: dict[str, Json]) -> None:
-        layout = self._layout
-        if layout is None or not self._document.is_json:
-            return
-        place = layout.request.places[0]
-        whole = fullest(await self._valid(place.schema, (), "request"))
-        base = await self._accepted(place.schema, whole, best)
-        called = await self._called(base, best)
-        if not isinstance(called, list):
-            return
-        inputs: dict[str, Schema] = {
-            one.name: prepared(one.input_schema)
-            for one in self._side.capabilities
-            if one.name in best
-        }
-        to = {
-            "prefixItems": [
-                {"prefixItems": [True, inputs.get(name, True)]} for name, _ in called
-            ]
-        }
-
-        async def calls(value: Json) -> Json:
-            return await self._called(value, best)
-
-        source = place.schema, base
-        await self._cross("handle_request", source, to, calls, head=2, every=True)
-
-    async def _accepted(
-        self, schema: Schema, whole: Json, best: dict[str, Json]
-    ) -> Json:
-        """Return as much of a request's values as the half takes, the required first.
-
-        Optional fields without a place at the capability are refused.
-        """
-        if not isinstance(whole, dict) or await self._called(whole, best) is not None:
-            return whole
-        required = keywords_of(schema).get("required", ())
-        base = {name: one for name, one in whole.items() if name in required}
-        for name in [one for one in whole if one not in base]:
-            more = {**base, name: whole[name]}
-            if await self._called(more, best) is not None:
-                base = more
-        return base
-
-    async def _called(self, value: Json, best: dict[str, Json]) -> Json:
-        """Return the calls for a request with `value`; None if it is refused."""
-        assert self._layout is not None
-        request = self._layout.request
-        filled = slots()
-        if request.action_schema is not None:
-            actions = make_samples(request.action_schema).values
-            filled[Slot.ACTION] = actions[0].value if actions else "call"
-        message = build_message(
-            request.fields, filled, place=request.places[0], value=value
-        )
-        calls, result = await self._observed(dumped(message), best)
-        # A value that only the answer shows has an effect as well.
-        told = canonical_json(result).decode("utf-8")
-        made: list[Json] = [[name, given] for name, given in calls]
-        return None if result is None else [*made, ["", told]]
-
-    async def _observed(
-        self, data: bytes, outputs: dict[str, Json]
-    ) -> tuple[list[tuple[str, Json]], Json]:
-        """Return the calls for a request, and the result; None when it is refused."""
-        calls: list[tuple[str, Json]] = []
-
-        async def on_call(name: str, arguments: Json) -> Json:
-            calls.append((name, arguments))
-            if name not in outputs or len(calls) > MAX_CALLS:
-                raise CapabilityFailed("403", "not allowed")
-            return self._filled(name, outputs[name], given)
-
-        given = await self._values(MessageKind.REQUEST, data)
-        assert self._layout is not None
-        try:
-            response = await self._runner.handle_request(data, on_call)
-        except HalfError:
-            return calls, None
-        values = await self._values(MessageKind.RESPONSE, response)
-        if self._says_good(values) is False:
-            return calls, None
-        part = self._layout.response
-        return calls, self._inside(values, part.places[0], part.taken)
 
     async def _handle(
         self,
@@ -462,8 +373,8 @@ class ProviderTrial(Trial):
         self, calls: _Calls, inputs: dict[str, Schema], name: str, arguments: Json
     ) -> None:
         calls.names.append(name)
-        if len(calls.names) > MAX_CALLS:
-            calls.faults.append(f"makes more than {MAX_CALLS} calls for one request")
+        if len(calls.names) > self._most:
+            calls.faults.append(f"makes more than {self._most} calls for one request")
             raise CapabilityFailed("429", "too many calls")
         if name not in inputs:
             calls.faults.append(f"calls {cut(name)}, which it did not name")

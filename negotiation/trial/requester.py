@@ -54,6 +54,7 @@ class RequesterTrial(Trial):
         target = self._layout.request.places[0].schema if self._layout else True
         self._constant(arguments, encoded, target=target, what="encode_request")
         await self._vary_arguments(schema, arguments)
+        await self._decode_updates()
         await self._decode_good(wanted)
         await self._vary_response(wanted)
         await self._decode_bad()
@@ -129,6 +130,37 @@ class RequesterTrial(Trial):
             return None
         found: Json = answer.get("result")
         return found
+
+    async def _decode_updates(self) -> None:
+        """Check that the half tells an update from a response."""
+        schema = self._document.update_schema
+        if schema is None:
+            return
+        layout = None if self._layout is None else self._layout.update
+        if layout is None:
+            messages = await self._valid(schema, (), "update")
+        else:
+            values = await self._valid(layout.place.schema, (), "update")
+            messages = [
+                build_message(layout.fields, slots(), place=layout.place, value=one)
+                for one in values
+            ]
+        for message in messages if self._document.is_json else ():
+            self._checks += 1
+            try:
+                answer = await self._runner.decode_response(dumped(message))
+            except HalfError as exc:
+                self.problem(f"decode_response fails for an update: {exc}")
+                return
+            if "update" not in answer or answer.keys() & {"result", "error"}:
+                self.problem(
+                    'decode_response does not return {"message_id", "update"} for an '
+                    f"update, which comes before the response: {cut(message)}"
+                )
+                return
+            has_id = self._layout is not None and self._layout.message_id is not None
+            if has_id and answer.get("message_id") != MESSAGE_ID:
+                self.problem("decode_response does not give back an update's id")
 
     async def _decode_good(self, wanted: Schema) -> None:
         layout = self._layout

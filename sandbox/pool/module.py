@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
 from sandbox.errors import CapabilityFailure, Finding, FrameError, SandboxError
@@ -13,7 +14,15 @@ from sandbox.lock.lockdown import Isolation
 from sandbox.pool.config import SandboxConfig
 from sandbox.pool.shares import OWNER, Share
 
-__all__ = ["Host", "Module", "OnCall", "Worker", "WorkerBackend", "error_of"]
+__all__ = [
+    "Host",
+    "Module",
+    "OnCall",
+    "OnStream",
+    "Worker",
+    "WorkerBackend",
+    "error_of",
+]
 
 
 class Worker(Protocol):
@@ -59,6 +68,12 @@ class WorkerBackend(Protocol):
 
 OnCall = Callable[[str, Any], Awaitable[Any]]
 "Answers a capability call of a module, or raises `CapabilityFailure`."
+
+WriteUpdate = Callable[[Any], Awaitable[Any]]
+"Has the module write an update of a value; returns what its function returned."
+
+OnStream = Callable[[str, Any, WriteUpdate], Awaitable[Any]]
+"As `OnCall`, for a call whose updates the module can write."
 
 _REPORTED = frozenset({"rejected", "error", "memory", "output_too_large"})
 "Outcomes that a worker itself may report."
@@ -143,12 +158,20 @@ class Module:
         return await self._counted(function, once)
 
     async def run(
-        self, function: str, *args: Any, on_call: OnCall, deadline: float
+        self,
+        function: str,
+        *args: Any,
+        on_call: OnCall,
+        deadline: float,
+        on_stream: OnStream | None = None,
     ) -> Any:
         """Run a generator function, and answer the capability calls that it yields.
 
         Args:
             deadline: Seconds that the worker may take, without the time in `on_call`.
+                Each update may take as long.
+            on_stream: Answers the calls whose updates the module can write; without it
+                `on_call` does.
 
         Raises:
             SandboxError: The function returned no value; `may_have_run` is true if a
@@ -156,7 +179,7 @@ class Module:
         """
 
         async def once() -> Any:
-            return await self._run(function, list(args), on_call, deadline)
+            return await self._run(function, list(args), on_call, deadline, on_stream)
 
         return await self._counted(function, once)
 
@@ -191,7 +214,12 @@ class Module:
             self._host.logged(self, "".join(f"{line}\n" for line in lines))
 
     async def _run(
-        self, function: str, args: list[Any], on_call: OnCall, deadline: float
+        self,
+        function: str,
+        args: list[Any],
+        on_call: OnCall,
+        deadline: float,
+        on_stream: OnStream | None,
     ) -> Any:
         worker = await self._host.worker_of(self)
         left, spent = deadline, _Spent(self._host.config)
@@ -208,13 +236,32 @@ class Module:
                     finished = True
                     return _value(reply, worker, function)
                 spent.count(reply.get("params"))
-                request = await _answer(reply, on_call, run, worker)
+                answering = on_call
+                if reply.get("updates") is True and on_stream is not None:
+                    write = partial(self._write, worker, run, deadline)
+                    answering = partial(_streamed, on_stream, write)
+                request = await _answer(reply, answering, run, worker)
         except SandboxError as exc:
             exc.may_have_run = exc.collateral and spent.calls > 0
             raise
         finally:
             if not finished and run is not None and worker.alive:
                 await self._host.drop_run(worker, run)
+
+    async def _write(
+        self, worker: Worker, run: int, deadline: float, value: Any
+    ) -> Any:
+        """Have the module write an update of a value."""
+        request = {"op": "update", "run": run, "value": value}
+        reply, _ = await worker.ask_timed(request, deadline=deadline)
+        self.keep_log(reply)
+        return _value(reply, worker, "write_update")
+
+
+async def _streamed(
+    on_stream: OnStream, write: WriteUpdate, name: str, params: Any
+) -> Any:
+    return await on_stream(name, params, write)
 
 
 class _Spent:

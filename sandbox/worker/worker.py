@@ -66,13 +66,19 @@ class ValueAbsent(CapabilityError):
 
 
 class CapabilityCall:
-    """The result of `call(name, params)`; a provider half yields it."""
+    """The result of `call(name, params)`; a provider half yields it.
 
-    __slots__ = ("name", "params")
+    A third argument is the half's own function that writes an update: it gets each
+    value that the capability gives before its answer, and returns the bytes of a
+    message for the requester.
+    """
 
-    def __init__(self, name: str, params: Any) -> None:
+    __slots__ = ("name", "params", "write_update")
+
+    def __init__(self, name: str, params: Any, write_update: Any = None) -> None:
         self.name = name
         self.params = params
+        self.write_update = write_update
 
 
 _GUARDS: dict[str, Any] = {
@@ -166,6 +172,7 @@ class _Worker:
         self._language = True
         self._log = CappedLog()
         self._running: dict[int, Generator[Any, Any, Any]] = {}
+        self._writers: dict[int, Any] = {}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         number = request["id"]
@@ -191,6 +198,8 @@ class _Worker:
                     return {"value": generator}
                 self._running[number] = generator
                 return self._step(number, generator.send, None)
+            case "update":
+                return self._update(request["run"], request["value"])
             case "resume":
                 generator = self._running[request["run"]]
                 return self._step(request["run"], generator.send, request["value"])
@@ -200,7 +209,15 @@ class _Worker:
                 return self._step(request["run"], generator.throw, error)
             case _:
                 self._running.pop(request["run"], None)
+                self._writers.pop(request["run"], None)
                 return {"value": None}
+
+    def _update(self, run: int, value: Any) -> dict[str, Any]:
+        """Have the function of a call at work write an update."""
+        writer = self._writers.get(run)
+        if writer is None:
+            raise _Failed("error", "an update for a call that has none, or has ended")
+        return {"value": _guarded(writer, value)}
 
     def _load(self, source: str, *, language: bool) -> dict[str, Any]:
         self._language = language
@@ -232,6 +249,7 @@ class _Worker:
         return function
 
     def _step(self, run: int, advance: Any, value: Any) -> dict[str, Any]:
+        self._writers.pop(run, None)
         try:
             wanted = _guarded(_advance, advance, value)
         except _Failed:
@@ -243,7 +261,14 @@ class _Worker:
         if type(wanted) is not CapabilityCall or type(wanted.name) is not str:
             self._running.pop(run, None)
             raise _Failed("error", "only call(name, params) may be yielded")
-        return {"wanted": wanted.name, "params": wanted.params}
+        reply = {"wanted": wanted.name, "params": wanted.params}
+        if wanted.write_update is None:
+            return reply
+        if not callable(wanted.write_update):
+            self._running.pop(run, None)
+            raise _Failed("error", "the third argument of call is no function")
+        self._writers[run] = wanted.write_update
+        return {**reply, "updates": True}
 
 
 def _guarded(function: Any, *args: Any) -> Any:

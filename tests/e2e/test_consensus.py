@@ -15,7 +15,8 @@ import pytest
 
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError, ErrorKind
-from anp.protocols.envelope import ENVELOPE_URI
+from anp.protocols.envelope import ENVELOPE_TASKS_URI, ENVELOPE_URI
+from anp.protocols.gbz import GBZ_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
@@ -286,6 +287,12 @@ async def test_a_hash_goes_before_a_uri_and_only_what_was_offered_is_selected(
     assert await answer(agreed.protocol, ENVELOPE_URI) == (agreed.protocol, None)
     assert await answer("0" * 64, "urn:other:1", ENVELOPE_URI) == (None, ENVELOPE_URI)
     assert await answer("0" * 64, "urn:other:1") == (None, None)
+    # A protocol of the daemon's own is known by the hash of its text, too.
+    for uri in (GBZ_URI, ENVELOPE_TASKS_URI):
+        entry = house.provider.consensus.written(uri)
+        assert entry is not None
+        digest = entry.protocol.hash
+        assert await answer(digest, ENVELOPE_URI) == (digest, None)
     assert await answer(None) == (None, None)
 
 

@@ -29,7 +29,9 @@ WITHOUT_REPORTS = ["testCasesNegotiation", "verificationProtocol"]
 "Common capabilities with which a peer cannot be told of an error."
 
 
-async def other_answer(cases: ProviderCases, request: bytes) -> bytes:
+async def other_answer(
+    cases: ProviderCases, request: bytes, send: object = None
+) -> bytes:
     """Answer a test request with another number than was agreed."""
     answer = json.loads(await REAL_ANSWER(cases, request))
     if "output" in answer:
@@ -37,13 +39,15 @@ async def other_answer(cases: ProviderCases, request: bytes) -> bytes:
     return json.dumps(answer).encode()
 
 
-async def no_answer(cases: ProviderCases, request: bytes) -> bytes:
+async def no_answer(cases: ProviderCases, request: bytes, send: object = None) -> bytes:
     """Leave a test request without an answer."""
     await asyncio.Event().wait()
     raise AssertionError("unreachable")
 
 
-async def broken_half(cases: ProviderCases, request: bytes) -> bytes:
+async def broken_half(
+    cases: ProviderCases, request: bytes, send: object = None
+) -> bytes:
     """Fail as a half does that raises."""
     raise HalfError("error", "line 3: KeyError")
 
@@ -267,7 +271,7 @@ async def test_both_owners_read_in_words_what_failed(
             assert {one["state"] for one in listed} == {"stale"}
 
 
-async def no_worker(cases: ProviderCases, request: bytes) -> bytes:
+async def no_worker(cases: ProviderCases, request: bytes, send: object = None) -> bytes:
     """Find no worker free for a test request."""
     raise HalfError("busy", "all 16 workers for this peer are busy; try again")
 

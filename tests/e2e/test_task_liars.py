@@ -32,9 +32,10 @@ from anp.interaction.operations import (
     TaskGet,
     TaskUpdate,
 )
-from anp.protocols.gbz.reader import GbzFrame, read_frame
+from anp.protocols.gbz.reader import read_frame
 from anp.protocols.gbz.words import GBZ_URI
 from anp.protocols.gbz.writer import write_frame
+from anp.protocols.line import OperationFrame
 from anp.sidecar.daemon import Daemon
 from anp.wire.frames import ProtocolType
 from tests.e2e.raw_peer import RawPeer, raw_peer
@@ -52,7 +53,7 @@ class Liar:
         self.raw = raw
         self.session = session
         self._ref = 0
-        self.told: list[GbzFrame] = []
+        self.told: list[OperationFrame] = []
 
     @property
     def did(self) -> str:
@@ -65,7 +66,7 @@ class Liar:
         await self.raw.send_frame(ProtocolType.APPLICATION, frame)
         return self._ref
 
-    async def hear(self, *, acknowledge: bool = True) -> GbzFrame:
+    async def hear(self, *, acknowledge: bool = True) -> OperationFrame:
         """Return the next frame; acknowledge it if it tells something."""
         frame, _ = await self.raw.hear_frame()
         read = read_frame(frame.data, max_size=MAX)

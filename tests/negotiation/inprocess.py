@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from RestrictedPython.compile import compile_restricted_exec
 
 from negotiation.errors import CapabilityFailed, HalfError
+from negotiation.mind import OnStream
 from negotiation.need import Schema
 from negotiation.strict_json import Json
 
@@ -47,7 +48,7 @@ class InProcessHalf:
 
     def __init__(self, source: str) -> None:
         self.space: dict[str, Any] = {
-            "call": lambda name, arguments: (name, arguments),
+            "call": lambda name, arguments, write=None: (name, arguments, write),
             "CapabilityError": CapabilityError,
             "ValueAbsent": ValueAbsent,
         }
@@ -66,7 +67,10 @@ class InProcessHalf:
         return values
 
     async def handle_request(
-        self, data: bytes, on_call: Callable[[str, Json], Awaitable[Json]]
+        self,
+        data: bytes,
+        on_call: Callable[[str, Json], Awaitable[Json]],
+        on_stream: OnStream | None = None,
     ) -> bytes:
         generator = self.space["handle_request"](data)
         answer: Any = None
@@ -74,9 +78,9 @@ class InProcessHalf:
         while True:
             try:
                 if failure is None:
-                    name, arguments = generator.send(answer)
+                    name, arguments, write = generator.send(answer)
                 else:
-                    name, arguments = generator.throw(failure)
+                    name, arguments, write = generator.throw(failure)
             except StopIteration as end:
                 result: bytes = end.value
                 return result
@@ -84,9 +88,22 @@ class InProcessHalf:
                 raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
             failure = None
             try:
-                answer = await on_call(name, arguments)
+                if write is not None and on_stream is not None:
+                    answer = await on_stream(name, arguments, self._writer(write))
+                else:
+                    answer = await on_call(name, arguments)
             except CapabilityFailed as exc:
                 failure = CapabilityError(exc.code, exc.message)
+
+    def _writer(self, write: Any) -> Callable[[Json], Awaitable[bytes]]:
+        async def written(value: Json) -> bytes:
+            try:
+                data: bytes = write(value)
+            except (Exception, RecursionError) as exc:
+                raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
+            return data
+
+        return written
 
     def _call(self, name: str, *args: Any) -> Any:
         try:

@@ -7,6 +7,11 @@
 * `side`: the common part of both sides of a channel.
 * `requester`: the side that calls.
 * `provider`: the side that is called.
+* `session_words`: the words of sessions and tasks, which version 1.1 carries, too.
+* `session_objects`: the objects in its messages.
+* `session_reader`: turns a message of a session into an operation.
+* `session_writer`: turns operations into messages.
+* `session_line`: the messages of one channel.
 """
 
 from __future__ import annotations
@@ -29,6 +34,10 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.provider import EnvelopeProvider
 from anp.protocols.envelope.requester import EnvelopeRequester
+from anp.protocols.envelope.session_words import (
+    ENVELOPE_TASKS_URI,
+    ENVELOPE_TASKS_VERSION,
+)
 from anp.protocols.envelope.side import SideSetting
 from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
 from negotiation.need import Role
@@ -36,6 +45,8 @@ from negotiation.need import Role
 __all__ = [
     "AGENT_ONLINE",
     "BROADCAST",
+    "ENVELOPE_TASKS_URI",
+    "ENVELOPE_TASKS_VERSION",
     "ENVELOPE_URI",
     "ENVELOPE_VERSION",
     "EnvelopeAction",
@@ -51,10 +62,14 @@ MAX_PEERS = 32
 
 
 class EnvelopeCode:
-    """Makes the objects of one daemon for this version; a `WrittenCode`."""
+    """Makes the objects of one daemon for calls of one turn; a `WrittenCode`."""
 
     def __init__(
-        self, *, announce: bool = False, further_types: frozenset[str] = frozenset()
+        self,
+        *,
+        announce: bool = False,
+        further_types: frozenset[str] = frozenset(),
+        version: str = ENVELOPE_VERSION,
     ) -> None:
         """Begin without any channel.
 
@@ -62,7 +77,9 @@ class EnvelopeCode:
             announce: Whether `agent_online` is sent on a channel when it begins and
                 when what we offer there changes; it costs a message each time.
             further_types: Message types beside the four that are delivered (ENV-4).
+            version: The version that is spoken.
         """
+        self._version = version
         self._announce = announce
         self._further_types = further_types
         self._memories: OrderedDict[tuple[str, str, Role], MessageMemory] = (
@@ -86,6 +103,7 @@ class EnvelopeCode:
             memory=self._memory(parties, role),
             announce=self._announce,
             further_types=self._further_types,
+            version=self._version,
         )
         return side(setting)
 
@@ -100,7 +118,7 @@ class EnvelopeCode:
 
 
 @cache
-def envelope_document() -> str:
-    """Return the text of the consensus protocol, of this version."""
-    name = f"message-envelope-{ENVELOPE_VERSION}.md"
+def envelope_document(version: str = ENVELOPE_VERSION) -> str:
+    """Return the text of the consensus protocol, of one version."""
+    name = f"message-envelope-{version}.md"
     return (files(__name__) / name).read_text("utf-8")

@@ -91,12 +91,19 @@ class _Invalid(Exception):
     """A field is not as it has to be."""
 
 
-def read_message(data: bytes, *, max_size: int, wall_now: datetime) -> EnvelopeMessage:
+def read_message(
+    data: bytes,
+    *,
+    max_size: int,
+    wall_now: datetime,
+    version: str = ENVELOPE_VERSION,
+) -> EnvelopeMessage:
     """Read one message (ENV-6).
 
     Args:
         max_size: Most bytes.
         wall_now: Our clock, to flag messages from another time (ENV-Q10).
+        version: The version of the channel's protocol, told to who speaks another.
 
     Raises:
         EnvelopeError: It is not valid, or of a version that we do not speak.
@@ -109,7 +116,7 @@ def read_message(data: bytes, *, max_size: int, wall_now: datetime) -> EnvelopeM
         raise EnvelopeError("a message is one JSON object")
     head = _head(value)
     try:
-        _check_version(value, head)
+        _check_version(value, head, version)
         return _envelope(value, wall_now)
     except _Invalid as exc:
         raise EnvelopeError(str(exc), head) from None
@@ -130,7 +137,7 @@ def _readable(value: Json, limit: int) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= limit else None
 
 
-def _check_version(value: dict[str, Any], head: Head) -> None:
+def _check_version(value: dict[str, Any], head: Head, version: str) -> None:
     """Refuse other major versions before anything that they may have changed."""
     match = _VERSION.fullmatch(_text(value, "protocol_version", _MAX_WORD))
     if match is None:
@@ -140,7 +147,7 @@ def _check_version(value: dict[str, Any], head: Head) -> None:
             f"version {match[0]} is not spoken here",
             head,
             code=EnvelopeErrorCode.UNSUPPORTED_VERSION,
-            details={"supported": [ENVELOPE_VERSION]},
+            details={"supported": [version]},
             fault=False,
         )
 

@@ -13,6 +13,7 @@ from anp.protocols.envelope.memory import MessageMemory
 from anp.protocols.envelope.messages import (
     AGENT_ONLINE,
     BROADCAST,
+    ENVELOPE_VERSION,
     EnvelopeErrorCode,
     EnvelopeMessage,
     ErrorPayload,
@@ -66,6 +67,9 @@ class SideSetting:
     further_types: frozenset[str]
     "Message types beside those of the seed that are delivered (ENV-4)."
 
+    version: str = ENVELOPE_VERSION
+    "The version of the protocol that the channel is bound to."
+
 
 class Side(WrittenSide):
     """One side of a channel; `Requester` and `Provider` add what only they do.
@@ -81,6 +85,7 @@ class Side(WrittenSide):
         self._memory = setting.memory
         self._announce = setting.announce
         self._further_types = setting.further_types
+        self._version = setting.version
         self._outgoing: list[bytes] = []
         self._faults = 0
         self._errors = 0
@@ -132,7 +137,10 @@ class Side(WrittenSide):
             return
         try:
             message = read_message(
-                data, max_size=self._limits.max_message, wall_now=wall_now
+                data,
+                max_size=self._limits.max_message,
+                wall_now=wall_now,
+                version=self._version,
             )
             self._check_parties(message)
             for flag in message.flags:
@@ -336,6 +344,7 @@ class Side(WrittenSide):
             sent_at=wall_now,
             metadata=metadata or {},
             correlation_id=correlation_id,
+            version=self._version,
         )
         data = build_message(message, max_size=self._limits.max_message)
         self._outgoing.append(data)

@@ -1,10 +1,9 @@
 """GB/Z 185.6 point to point, as a consensus protocol over the model of interaction.
 
 * `words`: URI, operations and words, Chinese ones included.
-* `fields`: fields of a peer's objects, each checked for its type and its limits.
 * `reader`: turns bytes of a peer into an operation, or into a reason why they are none.
 * `writer`: turns operations into bytes.
-* `line`: the frames of one channel, with a count of faults.
+* `line`: the frames of one channel.
 * `side`: the common part of both sides of a channel that carries calls of one turn.
 * `requester`: the side that calls.
 * `provider`: the side that is called.

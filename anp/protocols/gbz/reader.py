@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from anp.interaction.elements import (
@@ -40,7 +40,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.interaction.states import MAX_STATE, TaskState, is_legal
-from anp.protocols.gbz.fields import Fields, invalid
+from anp.protocols.fields import Fields, invalid
 from anp.protocols.gbz.words import (
     MODES,
     PROGRESS,
@@ -49,10 +49,11 @@ from anp.protocols.gbz.words import (
     STATES,
     GbzOperation,
 )
+from anp.protocols.line import InvalidFrame, OperationFrame
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["INTENT", "MAX_REF", "GbzError", "GbzFrame", "read_data", "read_frame"]
+__all__ = ["INTENT", "MAX_REF", "read_data", "read_frame"]
 
 INTENT: Final = "intent"
 "Entry of a data item's `metadata` that names the wanted capability."
@@ -72,50 +73,21 @@ _MIME: Final = re.compile(
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GbzFrame:
-    """One frame of a peer."""
-
-    ref: int
-    operation: Operation
-
-    flags: tuple[str, ...] = ()
-    "Oddities of a valid frame, in our words."
-
-
-class GbzError(Exception):
-    """A frame is not valid; the rest is what could be read of it for an answer."""
-
-    def __init__(
-        self,
-        error: InteractionError,
-        *,
-        ref: int = 0,
-        session: str = "",
-        answerable: bool = True,
-    ) -> None:
-        super().__init__(error.text)
-        self.error = error
-        self.ref = ref
-        self.session = session
-        self.answerable = answerable
-
-
-def read_frame(data: bytes, *, max_size: int) -> GbzFrame:
+def read_frame(data: bytes, *, max_size: int) -> OperationFrame:
     """Read one frame; requester and executor of a task are not in it.
 
     Args:
         max_size: Most bytes.
 
     Raises:
-        GbzError: It is not valid.
+        InvalidFrame: It is not valid.
     """
     try:
         fields = Fields(parse_json(data, max_size=max_size), "a frame")
     except JsonError as exc:
-        raise GbzError(invalid(str(exc))) from None
+        raise InvalidFrame(invalid(str(exc))) from None
     except InteractionError as exc:
-        raise GbzError(exc) from None
+        raise InvalidFrame(exc) from None
     op, ref = fields.take("op"), fields.take("ref")
     if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref <= MAX_REF:
         ref = None
@@ -131,10 +103,10 @@ def read_frame(data: bytes, *, max_size: int) -> GbzFrame:
             )
         operation = read(fields, ref)
     except InteractionError as exc:
-        raise GbzError(
+        raise InvalidFrame(
             exc, ref=ref or 0, session=session, answerable=not is_answer
         ) from None
-    return GbzFrame(ref=ref, operation=operation, flags=tuple(fields.flags))
+    return OperationFrame(ref=ref, operation=operation, flags=tuple(fields.flags))
 
 
 def _readable_session(fields: Fields, op: object) -> str:

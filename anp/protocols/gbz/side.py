@@ -37,8 +37,9 @@ from anp.interaction.operations import (
 )
 from anp.interaction.record import Step
 from anp.protocols.gbz.line import GbzLine
-from anp.protocols.gbz.reader import MAX_REF, GbzFrame
+from anp.protocols.gbz.reader import MAX_REF
 from anp.protocols.gbz.writer import write_data, write_frame
+from anp.protocols.line import OperationFrame
 from anp.protocols.sides import WrittenSide
 from negotiation.consensus.written import (
     Broken,
@@ -151,7 +152,7 @@ class GbzSide(WrittenSide):
 
     # Incoming.
 
-    def _take(self, frame: GbzFrame, *, now: float, wall_now: datetime) -> None:
+    def _take(self, frame: OperationFrame, *, now: float, wall_now: datetime) -> None:
         operation, ref = frame.operation, frame.ref
         session = session_of(operation)
         talk = self._talks.get(session)

@@ -49,6 +49,9 @@ class Tool:
     idempotent: bool = False
     "The child says that it may be repeated."
 
+    updates: Any = None
+    "Should be the JSON Schema of what comes before the answer; None for nothing."
+
 
 @dataclass(frozen=True, slots=True)
 class ToolListing:
@@ -150,6 +153,10 @@ def _capability(
             ("output", tool.output_schema),
         )
     ]
+    updates = None
+    if tool.updates is not None:
+        checked = check_limits(tool.updates, allowed)
+        updates = _checked(tool, "update", checked, left_out)
     return Capability(
         name=name,
         description=tool.description.strip()[: limits.max_description],
@@ -157,6 +164,7 @@ def _capability(
         output_schema=schemas[1],
         read_only=tool.read_only or spec.says_read_only(tool.name, short),
         idempotent=tool.idempotent or spec.says_idempotent(tool.name, short),
+        updates=updates,
     )
 
 

@@ -14,7 +14,14 @@ from typing import Any, Protocol
 
 from anp.interaction.elements import Part
 
-__all__ = ["Question", "Reply", "ReplyAction", "Requester", "current_requester"]
+__all__ = [
+    "Question",
+    "Reply",
+    "ReplyAction",
+    "Requester",
+    "current_requester",
+    "joins_updates",
+]
 
 
 class ReplyAction(StrEnum):
@@ -98,3 +105,7 @@ current_requester: ContextVar[Requester | None] = ContextVar(
     "current_requester", default=None
 )
 """The requester of the task at hand. The asyncio task that makes the call sets it."""
+
+joins_updates: ContextVar[bool] = ContextVar("joins_updates", default=False)
+"""True when the answer has to have everything although the requester is told of each
+part as it comes: a protocol that was negotiated promises a whole result."""

@@ -36,7 +36,7 @@ from negotiation.exchange.limits import DialogueLimits
 from negotiation.mind import Offer, Side
 from negotiation.need import Role
 
-__all__ = ["MAX_REPAIRS", "BoundChannel", "BoundParts"]
+__all__ = ["MAX_REPAIRS", "BoundChannel", "BoundParts", "RequesterParts"]
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +62,17 @@ class BoundParts:
 
     limits: DialogueLimits
     "Limits on what is said beside the calls."
+
+
+@dataclass(frozen=True, slots=True)
+class RequesterParts:
+    """The parts of the daemon that a bound channel as requester needs."""
+
+    common: BoundParts
+    "Parts that either role needs."
+
+    call_timeout: float
+    "Seconds to wait for an answer, for a call that was given no deadline."
 
 
 class BoundChannel(Answers):

@@ -6,32 +6,34 @@ its half on fixtures. Then the real halves talk (ANP-48 to ANP-54, ANP-75).
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
-from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core.events import FrameReceived
 from anp.errors import CallError, ErrorKind
 from anp.phases import waits_for
 from anp.sidecar.agreement.outcomes import NOT_RUN, TESTS_KEY, in_words
 from anp.sidecar.bound.base import BoundChannel
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
-from anp.sidecar.halves.protocol import Protocol
-from anp.wire.frames import ProtocolType
+from anp.sidecar.bound.verification import NoAnswer, Verification
+from anp.sidecar.halves.protocol import Protocol, Update
 from cache.records.records import AgreementState
 from negotiation.cases.case import CaseResult, CasesReport, Fixtures, TestCase
 from negotiation.cases.judge import judge_cases
 from negotiation.cases.proposal import complete_cases, derive_cases
-from negotiation.cases.run import answer_case, compare, read_responses, run_offline
+from negotiation.cases.run import (
+    answer_case,
+    compare,
+    read_responses,
+    run_offline,
+    update_samples,
+)
 from negotiation.cases.text import read_cases, render_cases
-from negotiation.errors import NOT_RUN as NOTHING_RAN
 from negotiation.errors import CasesError, HalfError, NegotiationError
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import (
@@ -44,98 +46,15 @@ from negotiation.exchange.events import (
 )
 from negotiation.mind import Demand, HalfSource, Offer
 
-__all__ = ["NoAnswer", "ProviderCases", "RequesterCases", "Verification"]
+__all__ = ["ProviderCases", "RequesterCases"]
 
 logger = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT: Final = 10.0
 "Seconds to wait for one answer over PT=11."
 
-MAX_WAITING: Final = 16
-"Answers that wait to be read."
-
-
-OTHER_CAUSES: Final = (
-    "stale:",
-    "revoked",
-    "not allowed",
-    "the protocol cannot be served",
-)
-"Beginnings of a peer's reasons for closing a channel that no code of ours caused."
-
-
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
-    """There is no answer to a test request."""
-
-    reason: str
-    "The reason, in words."
-
-    busy: bool = False
-    "The peer had no worker for it, which says nothing about its code."
-
-
-class Verification:
-    """Sends test requests one at a time, and waits for their answers (ANP-75)."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._came: asyncio.Queue[FrameReceived | NoAnswer | ChannelClosed] = (
-            asyncio.Queue(MAX_WAITING)
-        )
-        # Envelope of the request that waits for its answer.
-        self._asked: str | None = None
-
-    async def ask(self, data: bytes, *, timeout: float) -> tuple[bytes, str] | NoAnswer:
-        """Send a test request and return the answer and its envelope's id.
-
-        Returns:
-            `NoAnswer` when none came within `timeout` seconds, or the peer refused or
-            closed the channel.
-
-        Raises:
-            ChannelClosed: The link was lost, or we closed the channel.
-            CasesError: The peer has no worker for it now.
-        """
-        while not self._came.empty():
-            self._came.get_nowait()
-        try:
-            self._asked = await self._channel.send(ProtocolType.VERIFICATION, data)
-        except ChannelClosed as exc:
-            return _closed(exc)
-        return await self.next_answer(timeout=timeout)
-
-    async def next_answer(self, *, timeout: float) -> tuple[bytes, str] | NoAnswer:
-        """Wait for one more answer, as `ask` returns it."""
-        try:
-            async with asyncio.timeout(timeout):
-                came = await self._came.get()
-        except TimeoutError:
-            return NoAnswer(f"no answer in {timeout:g} s")
-        if isinstance(came, ChannelClosed):
-            return _closed(came)
-        if isinstance(came, NoAnswer):
-            if came.busy:
-                raise CasesError(f"nothing was tested: {came.reason}")
-            return came
-        return came.frame.data, came.message_id
-
-    def refused(self, reference: str, reason: str) -> None:
-        """Take note that the peer does not answer the request in `reference`."""
-        if reference == self._asked:
-            busy = reason.startswith(f"{NOTHING_RAN}busy: ")
-            self.take(NoAnswer(f"the peer cannot answer: {reason[:200]}", busy=busy))
-
-    def take(self, came: FrameReceived | NoAnswer | ChannelClosed) -> bool:
-        """Take an answer, or the reason why there is none.
-
-        Returns:
-            False when too many wait already; it is dropped then.
-        """
-        if self._came.full():
-            return False
-        self._came.put_nowait(came)
-        return True
+MAX_UPDATES = 16
+"Updates before the answer to one test request."
 
 
 class RequesterCases:
@@ -303,7 +222,12 @@ class RequesterCases:
     async def _run_one(self, case: TestCase) -> tuple[CaseResult, bool]:
         """Run one case; return how it went, and whether there was an answer."""
         await self._bound.dialogue.free.wait()
-        answer = await self.verification.ask(case.request, timeout=ANSWER_TIMEOUT)
+        knows = self._bound.protocol.document.update_schema is not None
+        answer = await self.verification.ask(
+            case.request, timeout=ANSWER_TIMEOUT, updates=knows
+        )
+        if knows:
+            answer = await self._behind_updates(answer)
         differences = await self._differences(case, answer)
         if (
             differences
@@ -320,6 +244,22 @@ class RequesterCases:
         detail = "; ".join(differences)[:500]
         result = CaseResult(case.title, not differences, detail)
         return result, not isinstance(answer, NoAnswer)
+
+    async def _behind_updates(
+        self, answer: tuple[bytes, str] | NoAnswer
+    ) -> tuple[bytes, str] | NoAnswer:
+        """Read the updates before an answer; return that, or the first wrong one."""
+        for _ in range(MAX_UPDATES):
+            if isinstance(answer, NoAnswer):
+                return answer
+            try:
+                found = await self._bound.protocol.decode(answer[0])
+            except NegotiationError:
+                return answer
+            if not isinstance(found, Update):
+                return answer
+            answer = await self.verification.next_answer(timeout=ANSWER_TIMEOUT)
+        return NoAnswer(f"more than {MAX_UPDATES} updates came in a test")
 
     async def _differences(
         self, case: TestCase, answer: tuple[bytes, str] | NoAnswer
@@ -413,15 +353,25 @@ class ProviderCases:
         }
         return {TESTS_KEY: kept}
 
-    async def answer(self, request: bytes) -> bytes:
+    async def answer(
+        self,
+        request: bytes,
+        send: Callable[[bytes], Awaitable[None]] | None = None,
+    ) -> bytes:
         """Answer a test request with the real half, on fixtures.
+
+        Args:
+            send: Sends the updates that the half writes of samples; None for none.
 
         Raises:
             HalfError: The half failed.
             CasesError: It is no request of an agreed case.
         """
         runner = self._bound.protocol.half
-        return await answer_case(request, self._fixtures, runner=runner)
+        updates = None if send is None else (send, update_samples(self._offered()))
+        return await answer_case(
+            request, self._fixtures, runner=runner, updates=updates
+        )
 
     async def differences(self, exchange: Exchange) -> list[str]:
         """Return the differences of our answer in a test from the agreed one."""
@@ -448,14 +398,3 @@ async def _differences(case: TestCase, actual: bytes, protocol: Protocol) -> lis
         )
     except HalfError as exc:
         return [f"the answer cannot be read: {exc}"]
-
-
-def _closed(exc: ChannelClosed) -> NoAnswer:
-    """Return the end of a test by a closed channel.
-
-    One that says nothing about the code is raised: the link was lost, or the peer's
-    owner took something away meanwhile.
-    """
-    if not exc.by_peer or exc.detail.startswith(OTHER_CAUSES):
-        raise exc
-    return NoAnswer(f"the peer closed the channel: {exc.detail[:200]}")

@@ -79,6 +79,9 @@ class Exchange:
     call: ServedCall | None = None
     "The peer's call, where we answer and both sides listed the extension `work`."
 
+    takes_updates: bool = False
+    "The peer wants what comes before our answer."
+
     verification: bool = False
     "True when it went over PT=11, so that fixtures stood in for capabilities."
 

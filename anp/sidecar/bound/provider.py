@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -15,12 +16,14 @@ from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.sidecar.attachments.attachment import report_progress
+from anp.sidecar.attachments.requester import current_requester, joins_updates
 from anp.sidecar.bound.base import BoundChannel, BoundParts
 from anp.sidecar.bound.cases import ProviderCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange, RecordedCall
 from anp.sidecar.bound.kept_answers import KeptAnswer
 from anp.sidecar.bound.natural import Listener
+from anp.sidecar.bound.updates import UpdateTeller
 from anp.sidecar.bound.work import Refuser, ServedCall, ServedWork, WorkDesk, works
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.offer.capability_calls import CapabilityCalls, outcome_of
@@ -38,7 +41,7 @@ from negotiation.errors import (
 )
 from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
-from negotiation.mind import Offer
+from negotiation.mind import Offer, OnStream
 from negotiation.need import Role
 
 __all__ = ["BoundProvider", "ProviderParts"]
@@ -225,6 +228,7 @@ class BoundProvider(BoundChannel):
             request_id=event.message_id,
             revision=self.half.revision,
             call=call,
+            takes_updates=self._takes_updates(event.message_id),
             verification=verification,
         )
         if self._failed is not None:
@@ -264,11 +268,15 @@ class BoundProvider(BoundChannel):
         """Make and send an answer; `on_call` replays the calls of a repair."""
         if exchange.verification:
             self._check_verification()
-            data = await self._cases.answer(exchange.request)
+            send = partial(self._send_update, exchange)
+            data = await self._cases.answer(
+                exchange.request, send if exchange.takes_updates else None
+            )
         else:
             data = await self.protocol.handle(
                 exchange.request,
                 on_call or (lambda name, args: self._call(exchange, name, args)),
+                on_stream=self._streaming(exchange) if on_call is None else None,
                 judge_request=False,
                 # The peer judges what it gets and says so; others are spared it, and
                 # so is everybody after a repair.
@@ -289,6 +297,42 @@ class BoundProvider(BoundChannel):
         if not exchange.verification and on_call is None:
             self._parts.used(Way.SERVED, self.half.hash, self.agreement)
         self._keep(exchange)
+
+    def _streaming(self, exchange: Exchange) -> OnStream | None:
+        """Return what makes calls whose updates the peer takes; None if it does not."""
+        if not exchange.takes_updates:
+            return None
+        send = partial(self._send_update, exchange)
+
+        async def call(
+            name: str, arguments: Any, write: Callable[[Any], Awaitable[bytes]]
+        ) -> Any:
+            teller = UpdateTeller(exchange.request_id, write, send)
+            requester = current_requester.set(teller)
+            joins = joins_updates.set(True)
+            try:
+                return await self._call(exchange, name, arguments)
+            finally:
+                joins_updates.reset(joins)
+                current_requester.reset(requester)
+
+        return call
+
+    def _takes_updates(self, message_id: str) -> bool:
+        if self._work is None or self.protocol.document.update_schema is None:
+            return False
+        return self._work.takes_updates(message_id)
+
+    async def _send_update(self, exchange: Exchange, data: bytes) -> None:
+        findings = await self.protocol.judge("update", data)
+        if findings:
+            raise HalfError("error", f"an update does not fit: {findings[0]}")
+        kind, channel = ProtocolType.VERIFICATION, self.channel
+        if exchange.call is not None:
+            kind, channel = ProtocolType.APPLICATION, exchange.call.route.channel
+        with contextlib.suppress(ChannelClosed):
+            # The answer, which is kept, has everything.
+            await channel.send(kind, data)
 
     def _check_verification(self) -> None:
         """Raise `CapabilityFailed` when the half may not be tried for this peer."""

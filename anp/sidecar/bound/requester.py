@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +15,25 @@ from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
 from anp.errors import CallError, ErrorCode, ErrorKind
-from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, BoundParts
+from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, RequesterParts
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
-from anp.sidecar.bound.work import LOST_FOR_GOOD, CallTerms, CutOff, send_signal, works
-from anp.sidecar.halves.protocol import Answer, Protocol
+from anp.sidecar.bound.updates import UpdatesWrong, UpdateTaker
+from anp.sidecar.bound.work import (
+    LOST_FOR_GOOD,
+    CallTerms,
+    CutOff,
+    announce,
+    send_signal,
+    works,
+)
+from anp.sidecar.halves.protocol import (
+    Answer,
+    Protocol,
+    Update,
+    UpdateDoesNotFit,
+)
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.errors import NOT_RUN, HalfError, NegotiationError, told_of
@@ -36,17 +49,6 @@ __all__ = ["BoundRequester", "RequesterParts"]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class RequesterParts:
-    """The parts of the daemon that a bound channel as requester needs."""
-
-    common: BoundParts
-    "Parts that either role needs."
-
-    call_timeout: float
-    "Seconds to wait for an answer, for a call that was given no deadline."
-
-
 @dataclass(slots=True)
 class _Waiting:
     """A call in flight."""
@@ -54,6 +56,7 @@ class _Waiting:
     answer: asyncio.Future[Answer]
     exchange: Exchange
     terms: CallTerms
+    updates: UpdateTaker
 
 
 _Send = Callable[[Exchange, CallTerms, float], Awaitable[None]]
@@ -86,6 +89,7 @@ class BoundRequester(BoundChannel):
         # Held by the one call in flight of a protocol without message ids.
         self._single = asyncio.Lock()
         self._end_later: asyncio.Task[None] | None = None
+        self._answered: deque[str] = deque(maxlen=64)
         self.cases = RequesterCases(self, demand)
         self._works = works(channel)
         if self._works:
@@ -161,6 +165,8 @@ class BoundRequester(BoundChannel):
             CallError: As `exchange`; also when the peer has nothing for it.
         """
         assert isinstance(cut.call, Exchange)
+        if terms.updates is not None:
+            terms.updates.lost = True
         return await self._exchange(cut.call, terms, self._send_fetch)
 
     async def forget(self, cut: CutOff) -> None:
@@ -199,7 +205,9 @@ class BoundRequester(BoundChannel):
     ) -> Answer:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         assert exchange.message_id is not None
-        self._pending[exchange.message_id] = _Waiting(answer, exchange, terms)
+        updates = UpdateTaker(terms.updates)
+        waiting = _Waiting(answer, exchange, terms, updates)
+        self._pending[exchange.message_id] = waiting
         left = terms.remaining(self._call_timeout)
         try:
             await send(exchange, terms, left)
@@ -227,11 +235,9 @@ class BoundRequester(BoundChannel):
         self, exchange: Exchange, terms: CallTerms, left: float
     ) -> None:
         announced = None
-        if terms.given and self._works:
-            # Before the request, so that the peer knows when it begins.
-            announced = secrets.token_hex(16)
-            data = {"milliseconds": round(left * 1000)}
-            await send_signal(self.channel, announced, SignalKind.DEADLINE, data)
+        if self._works:
+            knows = self.protocol.document.update_schema is not None
+            announced = await announce(self.channel, terms, left, knows_updates=knows)
         exchange.request_id = await self.channel.send(
             ProtocolType.APPLICATION, exchange.request, message_id=announced
         )
@@ -312,23 +318,57 @@ class BoundRequester(BoundChannel):
     async def _deliver(self, event: FrameReceived) -> None:
         try:
             answer = await self.protocol.decode(event.frame.data)
+        except UpdateDoesNotFit as exc:
+            self._spoiled(exc.message_id, f"an update breaks the protocol: {exc}")
+            return
         except NegotiationError as exc:
             logger.warning(
                 "answer does not fit peer=%s reason=%r", self._peer, str(exc)[:200]
             )
             self.dialogue.spawn(self._wrong(event, exc))
             return
-        self._settle(answer)
+        if isinstance(answer, Update):
+            await self._updated(answer, len(event.frame.data))
+        else:
+            self._settle(answer)
 
-    def _settle(self, answer: Answer) -> None:
-        key = answer.message_id
-        if key is None and len(self._pending) == 1:
-            key = next(iter(self._pending))
-        waiting = self._pending.get(key) if key is not None else None
-        if waiting is None or waiting.answer.done():
+    def _settle(self, answer: Answer | Update) -> None:
+        waiting = self._named(answer.message_id)
+        if waiting is None or isinstance(answer, Update):
             self._drop()
             return
         waiting.answer.set_result(answer)
+        self._answered.append(waiting.exchange.message_id or "")
+
+    def _named(self, key: str | None) -> _Waiting | None:
+        """Return the call that a message of the peer's belongs to, if it waits."""
+        if key is None and len(self._pending) == 1:
+            key = next(iter(self._pending))
+        waiting = self._pending.get(key) if key is not None else None
+        return None if waiting is None or waiting.answer.done() else waiting
+
+    async def _updated(self, update: Update, size: int) -> None:
+        """Pass on what comes before an answer."""
+        waiting = self._named(update.message_id)
+        if waiting is None:
+            if update.message_id in self._answered:
+                # Its half does what no document allows; nobody knows what comes next.
+                logger.warning("update after the answer peer=%s", self._peer)
+                await self.channel.close("an update came after the answer")
+            return
+        try:
+            await waiting.updates.take(update.value, size)
+        except UpdatesWrong as exc:
+            self._spoiled(update.message_id, str(exc))
+
+    def _spoiled(self, key: str | None, reason: str) -> None:
+        """End a call whose updates are not as they have to be."""
+        logger.warning("update refused peer=%s reason=%r", self._peer, reason[:200])
+        waiting = self._named(key)
+        if waiting is not None:
+            kind = ErrorKind.GENERATED_CODE
+            _fail(waiting, CallError(kind, reason[:500], may_have_run=True))
+            self._tell(waiting.exchange, SignalKind.CANCEL)
 
     def _drop(self) -> None:
         logger.warning("answer to nothing dropped peer=%s", self._peer)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -28,6 +29,7 @@ from anp.sidecar.bound.kept_answers import (
     KeptAnswers,
     State,
 )
+from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.offer.call_times import CallTimes
 from anp.wire.frames import ProtocolType
 from anp.wire.meta_protocol import EXTENSION_WORK
@@ -48,6 +50,7 @@ __all__ = [
     "read_signal",
     "render_signal",
     "send_signal",
+    "announce",
     "works",
 ]
 
@@ -71,7 +74,6 @@ KEPT_AFTER: Final = 10.0
 
 UNKNOWN: Final = {"state": "unknown"}
 "The answer to a `fetch` for which there is nothing."
-
 
 LOST_FOR_GOOD: Final = "link_lost: the peer has no answer to the call any more"
 "Our words for that answer, to our own caller."
@@ -115,6 +117,30 @@ async def send_signal(
 
 
 # The requester's side.
+
+
+async def announce(
+    channel: Channel, terms: CallTerms, left: float, *, knows_updates: bool
+) -> str | None:
+    """Tell what is to be known when a request begins; return the id for that.
+
+    Args:
+        left: Seconds until the deadline.
+        knows_updates: The document has updates.
+
+    Raises:
+        ChannelClosed: Nothing was sent.
+    """
+    takes = knows_updates and terms.updates is not None
+    if not (terms.given or takes):
+        return None
+    announced = secrets.token_hex(16)
+    if takes:
+        await send_signal(channel, announced, SignalKind.UPDATES)
+    if terms.given:
+        data = {"milliseconds": round(left * 1000)}
+        await send_signal(channel, announced, SignalKind.DEADLINE, data)
+    return announced
 
 
 class CutOff(CallError):
@@ -169,6 +195,9 @@ class CallTerms:
 
     on_sign: Callable[[CallSign], None] | None = None
     "Told of each sign of work and of progress."
+
+    updates: UpdateSink | None = None
+    "Takes what comes before the answer; None for a caller that wants that alone."
 
     started: float = field(default_factory=time.monotonic)
     "Time at which the call began, on the same clock."
@@ -259,6 +288,7 @@ class ServedWork:
         self._peer = canonical_did(channel.peer_did, channel.peer_key)
         self._parties = f"{channel.local_did} {self._peer}"
         self._told: OrderedDict[str, float] = OrderedDict()
+        self._wanted: OrderedDict[str, None] = OrderedDict()
 
     def begin(self, message_id: str) -> ServedCall:
         """Take note of a request of the peer's.
@@ -277,6 +307,12 @@ class ServedWork:
         desk.running[name] = call = ServedCall(name, self, until)
         return call
 
+    def takes_updates(self, message_id: str) -> bool:
+        """Return whether the peer takes updates for a request; ask once."""
+        found = message_id in self._wanted
+        self._wanted.pop(message_id, None)
+        return found
+
     async def receive(self, signal: CallSignal) -> None:
         """Act on a signal of the peer's.
 
@@ -287,6 +323,10 @@ class ServedWork:
         match signal.kind:
             case SignalKind.DEADLINE:
                 self._tell(signal.message_id, signal.data)
+            case SignalKind.UPDATES:
+                self._wanted[signal.message_id] = None
+                if len(self._wanted) > MAX_TOLD:
+                    self._wanted.popitem(last=False)
             case SignalKind.CANCEL:
                 call = self.desk.running.get(name)
                 if call is not None:

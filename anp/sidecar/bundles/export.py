@@ -124,7 +124,10 @@ class BundleExport:
                 )
             found.append(
                 BundledCapability(
-                    name, capability.input_schema, capability.output_schema
+                    name,
+                    capability.input_schema,
+                    capability.output_schema,
+                    capability.updates,
                 )
             )
         return tuple(found)

@@ -79,11 +79,20 @@ class BundledCapability:
     output_schema: Schema
     "Schema of its result."
 
+    updates: Schema | None = None
+    "Schema of each value that it gives before its result; None when it gives none."
+
     @property
     def schema_hash(self) -> str:
-        """Hash of both schemas, as a stored half names it."""
+        """Hash of its schemas, as a stored half names it."""
         return schema_hash(
-            Capability(self.name, "", self.input_schema, self.output_schema)
+            Capability(
+                self.name,
+                "",
+                self.input_schema,
+                self.output_schema,
+                updates=self.updates,
+            )
         )
 
 
@@ -243,6 +252,7 @@ def _content(bundle: Bundle, document: Document) -> dict[str, Json]:
                         "sha256": one.schema_hash,
                         "input_schema": one.input_schema,
                         "output_schema": one.output_schema,
+                        **({} if one.updates is None else {"updates": one.updates}),
                     }
                     for one in sorted(half.capabilities, key=lambda one: one.name)
                 ],
@@ -332,8 +342,11 @@ def _capabilities(value: object, where: str) -> tuple[BundledCapability, ...]:
         raise BundleError(f"{where}: a list of at most {MAX_CAPABILITIES}")
     found = []
     for number, one in enumerate(value):
-        fields = _object(one, _CAPABILITY, f"{where}[{number}]")
-        schemas = fields["input_schema"], fields["output_schema"]
+        streams = isinstance(one, dict) and "updates" in one
+        known = _CAPABILITY | {"updates"} if streams else _CAPABILITY
+        fields = _object(one, known, f"{where}[{number}]")
+        schemas = [fields["input_schema"], fields["output_schema"]]
+        schemas += [fields["updates"]] if streams else []
         if not all(isinstance(schema, dict | bool) for schema in schemas):
             raise BundleError(f"{where}[{number}]: a schema is an object or a boolean")
         name = _text(fields["name"], f"{where}[{number}].name")

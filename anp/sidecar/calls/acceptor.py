@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived, NeedHelloAnswer
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import canonical_did
+from anp.protocols.envelope import ENVELOPE_TASKS_URI
+from anp.protocols.envelope.session_reader import is_of_session
 from anp.protocols.gbz import GBZ_URI
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
@@ -106,8 +109,8 @@ class Acceptor:
         self._outliving: set[asyncio.Task[None]] = set()
         "Each works on the calls of a channel whose link is lost."
         self._enforcer = enforcer
-        self.tasks: Callable[[Channel], Awaitable[None]] | None = None
-        "Serves the channels that carry tasks."
+        self.tasks: Callable[[Channel, str], Awaitable[None]] | None = None
+        "Serves a channel that carries tasks over the protocol of a URI."
         consensus.wire(self._half_for)
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
@@ -124,7 +127,11 @@ class Acceptor:
         await self._policy.check(peer, shown_did=hello.peer_did)
         await self._refuse_repeated(hello)
         offered = hello.meta.used_protocol_hash
-        if offered is not None and await self._half_for(offered, peer) is None:
+        if (
+            offered is not None
+            and not self._consensus.serves_written(offered, peer)
+            and await self._half_for(offered, peer) is None
+        ):
             offered = None
         selected = None
         if offered is None and hello.meta.candidate_protocols:
@@ -251,6 +258,10 @@ class Acceptor:
             if digest is None:
                 await channel.close("stale: the protocol is no longer known")
                 return None
+        entry = None if digest is None else self._consensus.written_of(digest)
+        if entry is not None:
+            await self._serve_written(channel, peer, entry)
+            return None
         if digest is not None:
             half = await self._half_for(digest, peer)
             record = await asyncio.to_thread(self._store.document, digest)
@@ -286,7 +297,11 @@ class Acceptor:
                 peer,
                 lambda: self._agreer.agree(
                     channel,
-                    Offer(self._gate.offered(WayIn.AGREEMENT, peer)),
+                    Offer(
+                        self._gate.offered(WayIn.AGREEMENT, peer),
+                        # A peer without the extension cannot ask for them.
+                        updates=works(channel),
+                    ),
                     words=listener.take,
                 ),
                 timeout=self._parts.common.limits.message_timeout,
@@ -349,8 +364,9 @@ class Acceptor:
         logger.info(
             "protocol selected uri=%s peer=%s", entry.protocol.uri, channel.peer_did
         )
-        if entry.protocol.uri == GBZ_URI and self.tasks is not None:
-            await self.tasks(channel)
+        uri = entry.protocol.uri
+        if self.tasks is not None and await self._carries_tasks(channel, uri):
+            await self.tasks(channel, uri)
             return
         served = WrittenProvider(
             channel,
@@ -368,6 +384,21 @@ class Acceptor:
             await served.run()
         finally:
             del self._written_served[channel]
+
+    async def _carries_tasks(self, channel: Channel, uri: str) -> bool:
+        """Return whether a channel carries sessions; its first message may tell."""
+        if uri != ENVELOPE_TASKS_URI:
+            return uri == GBZ_URI
+        channel.in_use = lambda: False
+        first = await channel.receive()
+        channel.put_back(first)
+        channel.in_use = lambda: True
+        is_data = first.frame.protocol_type is ProtocolType.APPLICATION
+        return is_data and is_of_session(
+            first.frame.data,
+            max_size=self._written.limits.max_message,
+            wall_now=datetime.now(UTC),
+        )
 
     async def _half_for(self, digest: str, peer: str | None) -> HalfRecord | None:
         """Return the half that can serve `digest` to `peer` now, or None.

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.bound.work import CallSign
 from cache.records.records import Count, Hash
 from negotiation.need import Need
@@ -62,6 +63,9 @@ class CallRequest:
 
     on_sign: Callable[[CallSign], None] | None = None
     "Called for each sign of the peer's that the call is worked on."
+
+    updates: UpdateSink | None = None
+    "Takes each value that comes before the answer; None wants the answer alone."
 
     on_send: Callable[[bool], Awaitable[None]] | None = None
     """Awaited before the first byte of a request to the peer leaves; what it raises

@@ -198,7 +198,9 @@ class Caller:
         Raises:
             CallError: `usage`, it is given more than the owner allows.
         """
-        terms = CallTerms(started=started, on_sign=request.on_sign)
+        terms = CallTerms(
+            started=started, on_sign=request.on_sign, updates=request.updates
+        )
         if request.timeout is None:
             return terms
         most = self._times.of_ours(request.peer, target.did)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from anp.sidecar.config.setting_types import (
     Bytes,
     Count,
+    ProtocolUri,
     Seconds,
     Section,
 )
 
 __all__ = ["InteractionConfig"]
+
+TASK_PROTOCOLS: Final = ("urn:anpd:gbz-185.6:1", "urn:anpd:message-envelope:1.1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,3 +48,6 @@ class InteractionConfig(Section):
 
     max_registered: Count = 100
     "Unfinished sessions of one listed peer whose news you bring to its address."
+
+    order: tuple[ProtocolUri, ...] = TASK_PROTOCOLS
+    "URIs of the protocols for tasks that are offered to peers, best first."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from anp.protocols.envelope import (
+    ENVELOPE_TASKS_URI,
+    ENVELOPE_TASKS_VERSION,
     ENVELOPE_URI,
     ENVELOPE_VERSION,
     EnvelopeCode,
@@ -20,6 +22,9 @@ ENVELOPE_SUMMARY: Final = (
     "Messages with an action: any published capability by its name."
 )
 
+ENVELOPE_TASKS_SUMMARY: Final = (
+    "The same messages, which also carry sessions and tasks that last."
+)
 
 GBZ_SUMMARY: Final = "Sessions, tasks and messages of GB/Z 185.6, point to point."
 
@@ -56,4 +61,16 @@ def written_protocols(*, envelope: bool) -> list[WrittenEntry]:
             generic=True,
         )
         found.append(WrittenEntry(protocol, EnvelopeCode()))
+        version = ENVELOPE_TASKS_VERSION
+        protocol = ConsensusProtocol(
+            ENVELOPE_TASKS_URI,
+            version,
+            envelope_document(version),
+            CodeKind.WRITTEN,
+            ENVELOPE_TASKS_SUMMARY,
+            published=True,
+            generic=True,
+        )
+        code = EnvelopeCode(version=version)
+        found.append(WrittenEntry(protocol, code, only_named=True))
     return found

@@ -16,9 +16,9 @@ from typing import Final
 
 from anp.channel.listener import Page
 from anp.errors import CallError, ConfigError, ErrorKind
-from anp.protocols.gbz.words import GBZ_URI
 from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.bundles.format import read_bundle
+from anp.sidecar.config.interaction import TASK_PROTOCOLS
 from anp.sidecar.consensus.entries import ConsensusEntry
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.published import PublishedDocuments, save_provider_half
@@ -194,6 +194,16 @@ class ConsensusDesk:
         """Return the daemon's own code for a URI, or None."""
         return self._written.get(uri)
 
+    def written_of(self, digest: str) -> WrittenEntry | None:
+        """Return the same for the hash of the protocol's text."""
+        found = self._written.values()
+        return next((one for one in found if one.protocol.hash == digest), None)
+
+    def serves_written(self, digest: str, peer: str) -> bool:
+        """Return whether a peer can use the daemon's own code for a hash."""
+        known = self.written_of(digest) is not None
+        return known and bool(self._gate.offered(WayIn.ENVELOPE, peer))
+
     def bundle(self, uri: str) -> bytes | None:
         """Return the bundle that the owner put here for a URI, or None."""
         return self._bundle_bytes.get(uri)
@@ -205,7 +215,7 @@ class ConsensusDesk:
         for protocol in self.registry.offered(offered):
             if protocol.uri in self._written:
                 # Each call of it asks the gate for itself.
-                is_news = protocol.uri == GBZ_URI and self.awaits(peer)
+                is_news = protocol.uri in TASK_PROTOCOLS and self.awaits(peer)
                 if is_news or self._gate.offered(WayIn.ENVELOPE, peer):
                     return protocol.uri
             elif await self._serve(protocol.hash, peer) is not None:

@@ -9,14 +9,22 @@ from typing import Any, Literal
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import NOT_RUN, NegotiationError
-from negotiation.mind import HalfRunner, Validator
+from negotiation.mind import HalfRunner, OnStream, Validator
 from negotiation.strict_json import Json
 
-__all__ = ["Answer", "DoesNotFit", "Protocol"]
+__all__ = ["Answer", "DoesNotFit", "Protocol", "Update", "UpdateDoesNotFit"]
 
 
 class DoesNotFit(NegotiationError):
     """A message does not fit the document."""
+
+
+class UpdateDoesNotFit(DoesNotFit):
+    """A message before the answer does not fit the document."""
+
+    def __init__(self, message_id: str | None, reason: str) -> None:
+        super().__init__(reason)
+        self.message_id = message_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,17 @@ class Answer:
 
     not_run: bool = False
     "True when the peer says that it failed before anything was run."
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A decoded update, which comes before the response."""
+
+    message_id: str | None
+    "Id of the request, when the document has message ids."
+
+    value: Any
+    "The next part of the result."
 
 
 class Protocol:
@@ -56,7 +75,7 @@ class Protocol:
         return None if self.document.is_json else self._read
 
     async def judge(
-        self, kind: Literal["request", "response"], data: bytes
+        self, kind: Literal["request", "response", "update"], data: bytes
     ) -> list[str]:
         """Return the findings against `data` as a message of the document.
 
@@ -97,14 +116,21 @@ class Protocol:
             raise DoesNotFit("; ".join(findings))
         return data
 
-    async def decode(self, data: bytes) -> Answer:
-        """Read a response.
+    async def decode(self, data: bytes) -> Answer | Update:
+        """Read a response, or an update if the document has these.
 
         Raises:
+            UpdateDoesNotFit: It is an update that breaks the document.
             DoesNotFit: It breaks the document.
             HalfError: The half could not read it.
         """
         decoded = await self.half.decode_response(data)
+        if "update" in decoded and self.document.update_schema is not None:
+            findings = await self.judge("update", data)
+            message_id = _message_id(decoded)
+            if findings:
+                raise UpdateDoesNotFit(message_id, "; ".join(findings))
+            return Update(message_id, decoded["update"])
         error = decoded.get("error")
         schema = (
             self.document.response_schema if error is None else self._judge.error_schema
@@ -112,9 +138,7 @@ class Protocol:
         findings = await self._judge.findings(MessageKind.RESPONSE, schema, data)
         if findings:
             raise DoesNotFit("; ".join(findings))
-        message_id = decoded.get("message_id")
-        if message_id is not None and not isinstance(message_id, str):
-            raise DoesNotFit("the message id is no text")
+        message_id = _message_id(decoded)
         if error is None:
             return Answer(message_id, decoded.get("result"), None)
         if not isinstance(error, dict):
@@ -130,12 +154,14 @@ class Protocol:
         data: bytes,
         on_call: Callable[[str, Any], Awaitable[Any]],
         *,
+        on_stream: OnStream | None = None,
         judge_request: bool = True,
         judge_answer: bool = True,
     ) -> bytes:
         """Answer a request as provider.
 
         Args:
+            on_stream: Makes the calls whose updates the half writes; see `HalfRunner`.
             judge_request: False when `judge` has seen the request already.
             judge_answer: True to judge our own answer before it goes out; the receiver
                 does so in any case.
@@ -148,9 +174,16 @@ class Protocol:
             findings = await self.judge("request", data)
             if findings:
                 raise DoesNotFit(f"request: {'; '.join(findings)}")
-        answer = await self.half.handle_request(data, on_call)
+        answer = await self.half.handle_request(data, on_call, on_stream)
         if judge_answer:
             findings = await self.judge("response", answer)
             if findings:
                 raise DoesNotFit(f"response: {'; '.join(findings)}")
         return answer
+
+
+def _message_id(decoded: dict[str, Any]) -> str | None:
+    message_id = decoded.get("message_id")
+    if message_id is not None and not isinstance(message_id, str):
+        raise DoesNotFit("the message id is no text")
+    return message_id

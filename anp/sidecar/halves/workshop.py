@@ -13,7 +13,14 @@ from cache.records.records import HalfRecord, hash_text
 from negotiation.document.reader import read_document
 from negotiation.document.shape import Document
 from negotiation.errors import CapabilityFailed, HalfError
-from negotiation.mind import HalfRunner, HalfSource, Mind, Side, Validator
+from negotiation.mind import (
+    HalfRunner,
+    HalfSource,
+    Mind,
+    OnStream,
+    Side,
+    Validator,
+)
 from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from sandbox.errors import CapabilityFailure, SandboxError
@@ -34,14 +41,14 @@ class LoadedHalf:
         return _bytes(await self._call("encode_request", message_id, arguments))
 
     async def decode_response(self, data: bytes) -> dict[str, Any]:
-        """Return `{"message_id", "result"}` or `{"message_id", "error"}`."""
+        """Return `message_id`, with `result`, `error` or, of an update, `update`."""
         return _dict("decode_response", await self._call("decode_response", data))
 
     async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
         """Return the values of a message whose bytes are not JSON.
 
         Args:
-            kind: `request` or `response`.
+            kind: `request`, `response` or `update`.
 
         Raises:
             HalfError: The half has no such function, or cannot read the bytes.
@@ -49,20 +56,37 @@ class LoadedHalf:
         return _dict("read_message", await self._call("read_message", kind, data))
 
     async def handle_request(
-        self, data: bytes, on_call: Callable[[str, Any], Awaitable[Any]]
+        self,
+        data: bytes,
+        on_call: Callable[[str, Any], Awaitable[Any]],
+        on_stream: OnStream | None = None,
     ) -> bytes:
-        """Run the provider half on one request; `on_call` makes its calls."""
+        """Run the provider half on one request; `on_call` makes its calls.
+
+        Args:
+            on_stream: Makes those whose updates the half writes.
+        """
 
         async def adapted(name: str, params: Any) -> Any:
-            try:
+            with _capability_errors():
                 return await on_call(name, params)
-            except CapabilityFailed as exc:
-                code = int(exc.code) if exc.code.isdigit() else 500
-                raise CapabilityFailure(code, exc.told) from exc
+
+        async def streamed(name: str, params: Any, write: Any) -> Any:
+            async def written(value: Any) -> bytes:
+                with _half_errors():
+                    return _bytes(await write(value))
+
+            assert on_stream is not None
+            with _capability_errors():
+                return await on_stream(name, params, written)
 
         with _half_errors():
             answer = await self._module.run(
-                "handle_request", data, on_call=adapted, deadline=self._deadline
+                "handle_request",
+                data,
+                on_call=adapted,
+                on_stream=None if on_stream is None else streamed,
+                deadline=self._deadline,
             )
         return _bytes(answer)
 
@@ -211,6 +235,16 @@ class Workshop:
         return await prepare_half(
             text, side, mind=mind, check=check, findings=findings, replaces=replaces
         )
+
+
+@contextlib.contextmanager
+def _capability_errors() -> Iterator[None]:
+    """Turn a failed capability into the error that the sandbox knows."""
+    try:
+        yield
+    except CapabilityFailed as exc:
+        code = int(exc.code) if exc.code.isdigit() else 500
+        raise CapabilityFailure(code, exc.told) from exc
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -30,9 +30,8 @@ from anp.interaction.operations import (
     TaskCreate,
 )
 from anp.interaction.record import Step
-from anp.protocols.gbz.reader import GbzFrame
 from anp.protocols.gbz.side import session_of
-from anp.protocols.gbz.words import GBZ_URI
+from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.peers.finder import PeerFinder
@@ -81,6 +80,7 @@ class SessionPeers:
         is_linked: Callable[[str], bool],
         is_listed: Callable[[str], bool],
         max_registered: int,
+        order: Sequence[str],
     ) -> None:
         """Begin without lines.
 
@@ -88,7 +88,9 @@ class SessionPeers:
             is_linked: Tells if there is a link to a peer.
             is_listed: Tells if the owner listed a peer; may block.
             max_registered: Sessions with news for an address that a peer may have.
+            order: URIs of the protocols for tasks, best first.
         """
+        self._order = tuple(order)
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -113,12 +115,12 @@ class SessionPeers:
         await self._plain.close()
         await asyncio.gather(*self._doing, return_exceptions=True)
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel until it ends."""
         if self._sessions.is_shared:
             self._do(self._look_around(channel.peer_did))
         try:
-            await self.lines.serve(channel)
+            await self.lines.serve(channel, uri)
         finally:
             self.outbox.look(channel.peer_did)
 
@@ -197,19 +199,20 @@ class SessionPeers:
         conversation = await self._sessions.conversation(log)
         self.outbox.look(conversation.session.requester.id)
 
-    async def _bring(self, peer: str, address: str) -> Channel:
+    async def _bring(self, peer: str, address: str) -> tuple[Channel, str]:
         """Open a channel for news to a peer that registered an address."""
         if not await asyncio.to_thread(self._is_listed, peer):
             raise CallError(ErrorKind.POLICY, f"{peer} is not on your list")
         url = news_url(address, peer)
         target = LinkTarget(peer, url, guarded=True)
-        channel = await self._requesters.open(target, None, [GBZ_URI])
-        if channel.peer_meta.selected_protocol != GBZ_URI:
-            await channel.close("the protocol for tasks is not common")
+        channel = await self._requesters.open(target, None, self._order)
+        selected = channel.peer_meta.selected_protocol
+        if selected not in self._order:
+            await channel.close("no protocol for tasks is common")
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE, f"{peer} takes no tasks at {url}"
             )
-        return channel
+        return channel, selected
 
     async def want(self, log: str, *, once: bool = False) -> None:
         """Have lines to the peers that have something to do in a session of ours."""
@@ -221,15 +224,18 @@ class SessionPeers:
                 )
                 self.lines.want(party.id, once=once)
 
-    async def dial(self, peer: str) -> Channel | None:
+    async def dial(self, peer: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
-        channel = await self._requesters.open(target, None, [GBZ_URI])
-        if channel.peer_meta.selected_protocol != GBZ_URI:
-            await channel.close("the protocol for tasks is not common")
+        if not self._order:
             return None
-        return channel
+        channel = await self._requesters.open(target, None, self._order)
+        selected = channel.peer_meta.selected_protocol
+        if selected not in self._order:
+            await channel.close("no protocol for tasks is common")
+            return None
+        return channel, selected
 
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """See `LineWork`."""
@@ -281,7 +287,7 @@ class SessionPeers:
         )
         await self._receive(log, refused, sender=send.to, ref=0)
 
-    async def take(self, line: Line, frame: GbzFrame) -> None:
+    async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
         operation = frame.operation
         answers = isinstance(operation, Acknowledgement | RefusedOperation)
@@ -293,7 +299,7 @@ class SessionPeers:
             if not answers:
                 line.refuse(frame, exc)
 
-    async def _took(self, line: Line, frame: GbzFrame) -> None:
+    async def _took(self, line: Line, frame: OperationFrame) -> None:
         operation, wire_id = frame.operation, session_of(frame.operation)
         if isinstance(operation, NotifyRegister):
             await self._check_registration(line, operation)

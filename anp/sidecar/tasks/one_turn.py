@@ -27,6 +27,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.sidecar.bound.updates import UpdateSink, UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.sessions import Sessions, utc_now
@@ -128,11 +129,13 @@ class OneTurn:
             return
         await self._change(log, task, TaskState.ACCEPTED)
         await self._change(log, task, TaskState.WORKING)
+        updates = UpdateSink(partial(self._update, log, task))
         request = CallRequest(
             peer=address,
             need=Need(task.capability or _words(task)),
             arguments=arguments,
             trust_first_use=True,
+            updates=updates,
         )
         try:
             result = await self._caller.call(request)
@@ -146,6 +149,20 @@ class OneTurn:
                 may_have_run=exc.may_have_run,
             )
             return
+        if not updates.whole:
+            await self._result(log, task, Part.value(result.output), final=True)
+        await self._change(log, task, TaskState.COMPLETED)
+
+    async def _update(self, log: str, task: Task, value: Any) -> None:
+        """Enter a part of the result that came before the answer."""
+        try:
+            await self._result(log, task, part_of(value))
+        except InteractionError as exc:
+            raise UpdatesWrong(exc.text) from exc
+
+    async def _result(
+        self, log: str, task: Task, part: Part, *, final: bool = False
+    ) -> None:
         message = Message(
             id=str(uuid.uuid4()),
             session=task.session,
@@ -153,11 +170,10 @@ class OneTurn:
             sender=task.executor,
             role=SenderRole.SERVICE,
             purpose=MessagePurpose.RESULT,
-            parts=(Part.value(result.output),),
-            final=True,
+            parts=(part,),
+            final=final,
         )
         await self._told(log, task, MessageSend(message=message))
-        await self._change(log, task, TaskState.COMPLETED)
 
     async def _change(
         self, log: str, task: Task, state: TaskState, **more: Any

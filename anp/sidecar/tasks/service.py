@@ -80,9 +80,15 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        order: Sequence[str],
         think: Think,
         is_linked: Callable[[str], bool] = lambda peer: False,
     ) -> None:
+        """Begin; `resume` goes on with what was interrupted.
+
+        Args:
+            order: URIs of the protocols for tasks that we speak, best first.
+        """
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -112,6 +118,7 @@ class TaskService:
             is_linked=is_linked,
             is_listed=policy.is_listed,
             max_registered=config.max_registered,
+            order=order,
         )
         self.outbox = self._exchange.outbox
         self.own_url: Callable[[], str] = lambda: ""
@@ -293,9 +300,9 @@ class TaskService:
         await asyncio.gather(*self._doing, return_exceptions=True)
         await self.sessions.settle()
 
-    async def serve(self, channel: Channel) -> None:
+    async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel that a peer opened, until it ends."""
-        await self._exchange.serve(channel)
+        await self._exchange.serve(channel, uri)
 
     async def recheck(self) -> None:
         """End the tasks that the owner's policy lets go on no more."""

@@ -10,4 +10,10 @@
 * `frames`: the purpose of message fields where rules cannot tell it.
 * `halves`: writes a half from a plan.
 * `source`: writes how a value is made, as lines of a function.
+* `call_lines`: Writes the capability calls of a provider half, and what is made of
+  their outputs.
+* `functions`: Fixed functions of halves, of which each half contains those it uses.
+* `shapes`: Shapes of calls besides one after the other: loops, choices, pages and
+  joins.
+* `uses`: The places that conversions read, and those that they leave out.
 """

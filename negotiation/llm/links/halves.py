@@ -7,15 +7,16 @@ model writes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from negotiation.document.fields import Place, Slot
+from negotiation.llm.links.call_lines import PlanLines, shapes_of
 from negotiation.llm.links.frames import FieldUse
 from negotiation.llm.links.plans import ProviderPlan, RequesterPlan
 from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import without_null
-from negotiation.llm.links.trees import Node, example_texts
+from negotiation.llm.links.uses import example_texts
 from negotiation.mind import HalfSource
 from negotiation.need import Schema
 from negotiation.rules.halves import (
@@ -27,23 +28,18 @@ from negotiation.rules.halves import (
 )
 from negotiation.rules.judge_source import (
     PROBLEM,
-    lacking_lines,
-    refused_lines,
-    unpromised,
     unpromised_result,
 )
 from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 from negotiation.trial.module_examples import examples_line
+from negotiation.trial.module_shapes import shapes_line
 
 __all__ = ["ORIGIN", "provider_half", "requester_half"]
 
 ORIGIN: Final = "model"
 "Origin of a half whose mapping a model gave."
-
-UNUSABLE: Final = "(ArithmeticError, LookupError, TypeError, ValueError)"
-"Exceptions of a conversion that cannot read a value."
 
 
 def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
@@ -54,30 +50,8 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
     """
     source = Source()
     frame, response = plan.frame, plan.frame.layout.response
-    roots = {"request": "values"}
-    calls = []
-    for number, one in enumerate(plan.calls, start=1):
-        arguments = source.builder(one.arguments, roots)
-        if number == 1:
-            # The value comes from the peer, so the peer is told about the fault.
-            calls += [
-                *(refused_lines(plan.unused, "values") if plan.unused else ()),
-                "try:",
-                f"    given = {arguments}",
-                f"except {UNUSABLE} as problem:",
-                '    raise CapabilityError("400", "the request cannot be used: " + '
-                "str(problem)[:200])",
-            ]
-            arguments = "given"
-        if one.judged is not None:
-            calls += [f"given = {arguments}"] if number > 1 else []
-            calls += lacking_lines(one.judged, one.capability, is_first=number == 1)
-            arguments = "given"
-        calls.append(f"output_{number} = yield call({one.capability!r}, {arguments})")
-        # A capability that is called again moves last: its latest output is used.
-        roots.pop(one.capability, None)
-        roots[one.capability] = f"output_{number}"
-    result = source.builder(plan.result, roots)
+    where = ".".join(frame.response_place.path) or "response"
+    made = PlanLines(source, where).lines(plan)
     slots = {
         Slot.MESSAGE_ID: "message_id",
         Slot.ACTION: literal(plan.action),
@@ -94,9 +68,7 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
         *id_lines(frame.request_id, "request", prefix="anp_"),
         *_values(frame, "request"),
         "try:",
-        *indented(calls),
-        f"    result = {result}",
-        *indented(unpromised(plan.judged, ".".join(place.path) or "response")),
+        *indented(made),
         *indented(packing),
         "except CapabilityError as error:",
         *indented(
@@ -105,10 +77,17 @@ def provider_half(plan: ProviderPlan, protocol: str) -> HalfSource:
         *([] if packing else [*good, _sent("response", plan)]),
     ]
     source.function("handle_request(data)", lines)
-    names = tuple(dict.fromkeys(one.capability for one in plan.calls))
-    nodes = [*(one.arguments for one in plan.calls), plan.result]
+    names: dict[str, None] = {}
+    examples: dict[str, str] = {}
+    part: ProviderPlan | None = plan
+    while part is not None:
+        names |= dict.fromkeys(one.capability for one in part.calls)
+        for node in (*(one.arguments for one in part.calls), part.result):
+            examples |= _shown(example_texts(node), part.aliases)
+        part = None if part.otherwise is None else part.otherwise.plan
     about = f"Provider half of protocol {protocol}"
-    return _half(source, plan.codec, about, names, nodes)
+    told = shapes_line(shapes_of(plan))
+    return _half(source, plan.codec, about, tuple(names), examples, told)
 
 
 def requester_half(plan: RequesterPlan, protocol: str) -> HalfSource:
@@ -121,7 +100,8 @@ def requester_half(plan: RequesterPlan, protocol: str) -> HalfSource:
     _encode_request(source, plan)
     _decode_response(source, plan)
     about = f"Requester half of protocol {protocol}"
-    return _half(source, plan.codec, about, (), [plan.request, plan.result])
+    examples = example_texts(plan.request) | example_texts(plan.result)
+    return _half(source, plan.codec, about, (), examples)
 
 
 def _encode_request(source: Source, plan: RequesterPlan) -> None:
@@ -243,18 +223,28 @@ def _shape(schema: Schema) -> Json:
     return None
 
 
+def _shown(
+    examples: Mapping[str, str], aliases: Sequence[tuple[str, str]]
+) -> dict[str, str]:
+    """Return examples by the names of places that are in the outputs themselves."""
+    found = dict(examples)
+    for begins, name in aliases:
+        for place in [one for one in found if one.startswith(begins)]:
+            found[name + place[len(begins) :]] = found.pop(place)
+    return found
+
+
 def _half(
     source: Source,
     codec: str,
     about: str,
     capabilities: tuple[str, ...],
-    nodes: Sequence[Node],
+    examples: Mapping[str, str],
+    shapes: str = "",
 ) -> HalfSource:
-    examples: dict[str, str] = {}
-    for node in nodes:
-        examples |= example_texts(node)
     line = examples_line(examples) if examples else ""
     judge = PROBLEM.strip() if source.calls("problem_of") else ""
-    before = "\n\n\n".join(part for part in (line, judge, codec.strip()) if part)
+    parts = (line, shapes, judge, codec.strip())
+    before = "\n\n\n".join(part for part in parts if part)
     text = source.text(f"{about}, its mapping by a model.", before=before)
     return HalfSource(sized(text), ORIGIN, capabilities)

@@ -21,12 +21,18 @@ from negotiation.llm.links.trees import Node, ValueLink
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 from negotiation.schema.values import types_of
+from negotiation.strict_json import Json
+from negotiation.trial.module_shapes import Fallback, PagedCalls
 
 __all__ = [
+    "Meaning",
+    "Otherwise",
     "PlannedCall",
+    "PlannedJoin",
     "ProviderPlan",
     "RequesterPlan",
     "ShownValues",
+    "find_spot",
     "link_schema",
     "read_links",
     "shown_root",
@@ -158,7 +164,7 @@ def read_links(
             continue
         found: list[Spot] = []
         for name in item["from"]:
-            spot = _find(name, sources, places)
+            spot = find_spot(name, sources, places)
             if spot is None:
                 problems.append(
                     f"{target.pointer}: {cut(name)} is not there to be used"
@@ -191,14 +197,27 @@ def _tidied(
     return item
 
 
-def _find(
+def find_spot(
     name: str, sources: Sequence[ShownValues], places: Mapping[str, Place]
 ) -> Spot | None:
+    """Return the place that an answer names, or None; see `read_links`."""
     for shown in sources:
         spot = shown.find(name, places.get(shown.root.name))
         if spot is not None:
             return spot
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A value in an output that means one of the document's error codes."""
+
+    spot: Spot
+
+    value: Json
+    "The value; None for one that is absent or empty."
+
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +232,32 @@ class PlannedCall:
 
     judged: Schema | None = None
     "Schema of the arguments, where their sources may lack what it requires."
+
+    each: Spot | None = None
+    "Items of a list; it is then called once for each of them."
+
+    pages: PagedCalls | None = None
+    "How it is called page after page; None if it is called once."
+
+    again: bool = False
+    "True to call it once more after a passing failure."
+
+    fails: tuple[Meaning, ...] = ()
+    "Values of its output that mean error codes."
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedJoin:
+    """Two lists that are joined by a key after all calls."""
+
+    name: str
+    "Name of the root of the pairs."
+
+    left: Spot
+    "The key in each item of the list that is kept whole."
+
+    right: Spot
+    "The key in each item of the other list."
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +283,34 @@ class ProviderPlan:
 
     unused: tuple[str, ...] = ()
     "Optional fields of the request that have no effect; a request with one is refused."
+
+    joins: tuple[PlannedJoin, ...] = ()
+
+    otherwise: Otherwise | None = None
+    "The plan that stands in for this one where a capability has none."
+
+    aliases: tuple[tuple[str, str], ...] = ()
+    "Beginnings of the names of places in pairs, each with the name that was shown."
+
+    @property
+    def every_call(self) -> tuple[PlannedCall, ...]:
+        """The calls of this plan and of all that stand in for it."""
+        others = () if self.otherwise is None else self.otherwise.plan.every_call
+        return (*self.calls, *others)
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """A plan that stands in for another one."""
+
+    fallback: Fallback
+    "The capability of the first plan that may have none, and how it tells so."
+
+    plan: ProviderPlan
+
+    harmless: bool
+    "True if no call of the first plan changes anything, so that a result that lacks "
+    "a value may count as none."
 
 
 @dataclass(frozen=True, slots=True)

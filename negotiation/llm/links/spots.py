@@ -59,6 +59,9 @@ class Root:
     schema: Schema
     "Its schema, with references replaced."
 
+    paired: bool = False
+    "True for a list of pairs: `left` is an item, `right` what belongs to it."
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:

@@ -37,9 +37,6 @@ __all__ = [
     "Tree",
     "build_tree",
     "is_open",
-    "lost",
-    "unread",
-    "used_spots",
 ]
 
 MAX_REASONS: Final = 12
@@ -311,9 +308,10 @@ class _Builder:
         if items is None:
             self._reason(path, "its items come from a list that is not there")
             return None
-        inner = [
-            one for one in spots_of(self.sources[root]) if one.path[:-1] == items.path
-        ]
+        # In a list of pairs, an item's properties are those of both of its sides.
+        depth = len(items.path) + (2 if self.sources[root].paired else 1)
+        every = spots_of(self.sources[root])
+        inner = [one for one in every if covers(items, one) and len(one.path) == depth]
         node = self.node(
             schema.get("items", True), (*path, ITEMS), inner, (*lists, walk)
         )
@@ -350,6 +348,7 @@ def build_tree(
     drop: Drop,
     proof: MappingProof = MappingProof.FULL,
     judged: bool = False,
+    inside: Spot | None = None,
 ) -> Node | list[str]:
     """Return the conversion to a value of `target`, or the reasons why there is none.
 
@@ -360,6 +359,7 @@ def build_tree(
         drop: Properties that may be left out inside copied values.
         proof: Conditions that the schemas of the sources must guarantee.
         judged: True if the value is judged at run time; see `is_open`.
+        inside: The items of a list, if the value is made for each of them.
     """
     roots = {root.name: root for root in sources}
     builder = _Builder(links, roots, drop, proof, judged)
@@ -367,9 +367,10 @@ def build_tree(
         spot
         for root in roots.values()
         for spot in spots_of(root)
-        if len(spot.path) == 1
+        if len(spot.path) == 1 or _is_property(inside, spot)
     ]
-    node = builder.node(target, (), beside, ())
+    lists = () if inside is None else ((inside.root, *inside.path),)
+    node = builder.node(target, (), beside, lists)
     if node is None and not builder.reasons:
         node = builder._same(
             [Spot(root.name, (), root.schema, True) for root in roots.values()],
@@ -384,6 +385,13 @@ def build_tree(
         names = ", ".join(sorted({one.name for one in node.needs}))
         return [f"/: it needs {names}, which may be absent"]
     return node
+
+
+def _is_property(items: Spot | None, spot: Spot) -> bool:
+    """Return whether `spot` is a property of each of `items`."""
+    if items is None:
+        return False
+    return covers(items, spot) and len(spot.path) == len(items.path) + 1
 
 
 def is_open(node: Node) -> bool:
@@ -403,69 +411,6 @@ def _open_inside(node: Node) -> bool:
             return any(_open_inside(one.node) for one in fields)
         case Each(_, inner):
             return node.open or _open_inside(inner)
-
-
-def used_spots(node: Node) -> list[Spot]:
-    """Return the places that are read to make a value."""
-    match node:
-        case Leaf(conversion):
-            return list(conversion.sources)
-        case Tree(fields):
-            return [spot for one in fields for spot in used_spots(one.node)]
-        case Each(items, inner):
-            return [items, *used_spots(inner)]
-
-
-def example_texts(node: Node) -> dict[str, str]:
-    """Return examples for the places that are read, by their names."""
-    match node:
-        case Leaf(conversion):
-            return {spot.name: text for spot, text in conversion.texts}
-        case Tree(fields):
-            found: dict[str, str] = {}
-            for one in fields:
-                found |= example_texts(one.node)
-            return found
-        case Each(_, inner):
-            return example_texts(inner)
-
-
-def lost(root: Root, used: Sequence[Spot], drop: Drop) -> list[str]:
-    """Return in words the places of `root` that are lost although they may matter.
-
-    Args:
-        used: Places that are read.
-        drop: `OPTIONAL` allows the loss of optional places, `NONE` allows no loss.
-    """
-    reasons = []
-    for spot in spots_of(root, whole=False):
-        if len(spot.path) != 1 or not (spot.sure or drop is Drop.NONE):
-            continue
-        if _is_constant(spot.schema):
-            continue
-        if not any(covers(one, spot) or covers(spot, one) for one in used):
-            reasons.append(f"{spot.pointer}: nothing takes this {words(spot.schema)}")
-    return reasons
-
-
-def unread(root: Root, used: Sequence[Spot]) -> tuple[str, ...]:
-    """Return the names of the optional properties of `root` that nothing reads.
-
-    Args:
-        used: Places that are read.
-    """
-    return tuple(
-        spot.path[0]
-        for spot in spots_of(root, whole=False)
-        if len(spot.path) == 1
-        and not spot.sure
-        and not _is_constant(spot.schema)
-        and not any(covers(one, spot) or covers(spot, one) for one in used)
-    )
-
-
-def _is_constant(schema: Schema) -> bool:
-    return isinstance(schema, dict) and "const" in schema
 
 
 def _same_name(spot: Spot, name: str) -> bool:

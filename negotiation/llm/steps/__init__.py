@@ -7,4 +7,5 @@
 * `phrases`: the common parts of prompts, and codecs for bytes that are not JSON.
 * `candidates`: changes of a protocol that we hold (ANP-26), and options (ANP-4).
 * `marks`: The question for the values in a task's words, which become arguments.
+* `plan_reader`: reads the calls and conversions of an answer into the parts of a plan.
 """

@@ -8,7 +8,7 @@ capability that was not shown cannot be named.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from negotiation.document.shape import Document
@@ -24,27 +24,19 @@ from negotiation.llm.asking.questions import (
     one_line,
     record,
 )
-from negotiation.llm.links.claims import has_conversion, unit_missed
+from negotiation.llm.links.claims import has_conversion
 from negotiation.llm.links.frames import FieldUse, FieldUseForm, frame_form, read_frame
 from negotiation.llm.links.plans import (
     PlannedCall,
     ProviderPlan,
     ShownValues,
     link_schema,
-    read_links,
     shown_root,
     shown_values,
     takes_objects,
 )
-from negotiation.llm.links.spots import Root, Spot, described
-from negotiation.llm.links.trees import (
-    Node,
-    build_tree,
-    is_open,
-    lost,
-    unread,
-    used_spots,
-)
+from negotiation.llm.links.shapes import ShapeForm, shape_form
+from negotiation.llm.links.spots import described
 from negotiation.llm.links.ways import ways_for
 from negotiation.llm.steps.phrases import (
     MAX_TEXT,
@@ -55,13 +47,13 @@ from negotiation.llm.steps.phrases import (
     problem_words,
     read_codec,
 )
+from negotiation.llm.steps.plan_reader import PlanParts, read_plan
 from negotiation.mind import Offer
 from negotiation.need import Capability, Role
 from negotiation.rules.claims import dropped_values
 from negotiation.rules.fit import action_for
 from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
-from negotiation.schema.mapping import Drop
 
 __all__ = [
     "OfferForm",
@@ -123,6 +115,8 @@ class OfferForm:
     gives: Mapping[str, ShownValues]
     "Places of each capability's output, by its name."
 
+    shapes: ShapeForm
+
     @property
     def too_large(self) -> bool:
         """True when the capabilities must be chosen first."""
@@ -150,25 +144,28 @@ def offer_form(document: Document, offer: Offer) -> OfferForm:
             continue
         takes[one.name] = shown_root(one.name, given)
         gives[one.name] = shown_root(one.name, gained, whole=True)
-    return OfferForm(
-        document,
-        offer,
-        frame,
-        shown_values(
-            "request",
-            document.request_schema,
-            layout.request.places[0] if layout is not None else None,
-            whole=takes_objects(takes.values()),
-        ),
-        shown_values(
-            "result",
-            document.response_schema,
-            layout.response.places[0] if layout is not None else None,
-            whole=True,
-        ),
-        takes,
-        gives,
+    request = shown_values(
+        "request",
+        document.request_schema,
+        layout.request.places[0] if layout is not None else None,
+        whole=takes_objects(takes.values()),
     )
+    result = shown_values(
+        "result",
+        document.response_schema,
+        layout.response.places[0] if layout is not None else None,
+        whole=True,
+    )
+    shapes = shape_form(
+        document.requirement,
+        offer.capabilities,
+        request=request,
+        result=result,
+        takes=takes,
+        gives=gives,
+        codes=frame.codes,
+    )
+    return OfferForm(document, offer, frame, request, result, takes, gives, shapes)
 
 
 def offer_question(
@@ -191,6 +188,7 @@ def offer_question(
     )
     schema = record(
         calls=many(call, most=MAX_CALLS),
+        **form.shapes.properties(),
         result=link_schema(form.result.names, sources),
         **form.frame.properties(),
         **codec_part(form.document),
@@ -210,6 +208,7 @@ def offer_question(
             "ways": ways_for(
                 [*form.request.spots, *given], [*taken, *form.result.spots]
             ),
+            "shapes": form.shapes.words(),
             "frame": frame_words(form.frame),
             "codec": codec_words(form.document),
             "problems": problem_words(problems, previous),
@@ -240,91 +239,29 @@ def read_offer(
     codec = read_codec(form.document, answer)
     if isinstance(codec, list):
         return Unmapped(tuple(codec), meant)
-    reader = _Reader(form, frame)
-    planned = [reader.call(one) for one in calls[:MAX_CALLS]]
-    result = reader.result(answer["result"])
+    reasons: list[str] = []
     try:
         action = action_for(
             frame.layout.response.action_schema, [short_name(meant[0]), meant[0]]
         )
     except ValueError as exc:
-        reader.reasons.append(str(exc))
+        reasons.append(str(exc))
         action = None
-    ready = tuple(one for one in planned if one is not None)
-    if missed := _dropped(form, frame, ready):
-        reader.reasons.append(missed)
-    if reader.reasons or result is None or len(ready) != len(calls[:MAX_CALLS]):
-        return Unmapped(tuple(dict.fromkeys(reader.reasons)), meant)
-    judged = frame.response_place.schema if is_open(result) else None
-    return ProviderPlan(frame, ready, result, action, codec, judged, reader.unused)
-
-
-class _Reader:
-    """Makes the parts of a plan, and keeps the reasons against it."""
-
-    def __init__(self, form: OfferForm, frame: FieldUse) -> None:
-        self._form = form
-        self._frame = frame
-        place = frame.request_place
-        self._roots = [Root("request", place.schema)]
-        self._shown = [form.request]
-        self._used: list[Spot] = []
-        self.reasons: list[str] = []
-        self.unused: tuple[str, ...] = ()
-
-    def call(self, item: Mapping[str, Any]) -> PlannedCall | None:
-        """Return one call; later parts can use its output."""
-        name = item["capability"]
-        links, problems = read_links(
-            item["arguments"],
-            self._form.takes[name],
-            self._shown,
-            source_places={"request": self._frame.request_place},
-        )
-        node = build_tree(
-            self._form.takes[name].root.schema,
-            links,
-            self._roots,
-            drop=Drop.OPTIONAL,
-            judged=True,
-        )
-        self.reasons += [f"{name}: {one}" for one in problems]
-        self._shown = [one for one in self._shown if one.root.name != name]
-        self._roots = [one for one in self._roots if one.name != name]
-        self._shown.append(self._form.gives[name])
-        self._roots.append(self._form.gives[name].root)
-        if isinstance(node, list):
-            self.reasons += [f"{name}: {one}" for one in node]
-            return None
-        self._used += used_spots(node)
-        takes = self._form.takes[name].root.schema
-        return PlannedCall(name, node, takes if is_open(node) else None)
-
-    def result(self, items: Sequence[Mapping[str, Any]]) -> Node | None:
-        """Return the conversion to the result, or None."""
-        place = self._frame.response_place
-        links, problems = read_links(
-            items,
-            self._form.result,
-            self._shown,
-            target_place=place,
-            source_places={"request": self._frame.request_place},
-        )
-        self.reasons += problems
-        node = build_tree(place.schema, links, self._roots, drop=Drop.ALL, judged=True)
-        if isinstance(node, list):
-            self.reasons += node
-            return None
-        if self.reasons:
-            # A refused link leaves its places unused, so that need not be reported.
-            return node
-        given = Root("request", self._frame.request_place.schema)
-        used = [*self._used, *used_spots(node)]
-        self.reasons += lost(given, used, Drop.OPTIONAL)
-        self.unused = unread(given, used)
-        if missed := unit_missed(self._form.document.requirement, node):
-            self.reasons.append(missed)
-        return node
+    parts = PlanParts(
+        document=form.document,
+        offer=form.offer,
+        frame=frame,
+        request=form.request,
+        result=form.result,
+        takes=form.takes,
+        gives=form.gives,
+    )
+    plan = read_plan(parts, {**answer, "calls": calls[:MAX_CALLS]}, reasons)
+    if plan is not None and (missed := _dropped(form, frame, plan.every_call)):
+        reasons.append(missed)
+    if plan is None or reasons:
+        return Unmapped(tuple(dict.fromkeys(reasons)), meant)
+    return replace(plan, action=action, codec=codec)
 
 
 def _dropped(form: OfferForm, frame: FieldUse, calls: Sequence[PlannedCall]) -> str:

@@ -33,12 +33,8 @@ from negotiation.llm.links.plans import (
     takes_objects,
 )
 from negotiation.llm.links.spots import Root, described
-from negotiation.llm.links.trees import (
-    build_tree,
-    is_open,
-    lost,
-    used_spots,
-)
+from negotiation.llm.links.trees import build_tree, is_open
+from negotiation.llm.links.uses import lost, used_spots
 from negotiation.llm.links.ways import ways_for
 from negotiation.llm.steps.offer import CODEC_TOKENS, MAX_TOKENS, Unmapped, Unserved
 from negotiation.llm.steps.phrases import (

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from negotiation.document.reader import read_document
 from negotiation.errors import CapabilityFailed, HalfError
-from negotiation.mind import Accept, HalfSource, Mind, Side, Verdict
+from negotiation.mind import Accept, HalfSource, Mind, OnStream, Side, Verdict
 from negotiation.strict_json import Json
 from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
@@ -35,7 +35,10 @@ class FencedHalf(InProcessHalf):
             raise HalfError("error", f"{type(exc).__name__}: {exc}") from exc
 
     async def handle_request(
-        self, data: bytes, on_call: Callable[[str, Json], Awaitable[Json]]
+        self,
+        data: bytes,
+        on_call: Callable[[str, Json], Awaitable[Json]],
+        on_stream: OnStream | None = None,
     ) -> bytes:
         try:
             generator = self.space["handle_request"](data)

@@ -47,6 +47,8 @@ __all__ = [
     "reply_answer",
 ]
 
+SHAPES = {"each", "fallbacks", "pages", "joins", "again", "fails"}
+
 Tool = Callable[[dict[str, Any]], Json]
 Script = Mapping[str, Sequence[Any]]
 
@@ -78,6 +80,10 @@ class ScriptedModel:
         if callable(answer):
             answer = answer(question)
         check_schema(question.schema)
+        if isinstance(question.schema, dict) and isinstance(answer, dict):
+            # Shapes that a script does not need stay empty.
+            wanted = question.schema.get("properties", {}).keys() & SHAPES
+            answer = {**{name: [] for name in wanted}, **answer}
         errors = list(Draft202012Validator(question.schema).iter_errors(answer))
         if errors:
             raise MindError(f"{question.step}: {errors[0].message[:300]}")

@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from negotiation.cases.proposal import complete_cases, derive_cases
 from negotiation.document.layout import read_layout
 from negotiation.document.reader import read_document
 from negotiation.errors import DocumentError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Demand, Offer
+from negotiation.mind import Accept, Demand, HalfSource, Offer
 from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind
+from negotiation.trial.acceptance import check_half
 from tests.negotiation.formats import strict
-from tests.negotiation.inprocess import InProcessHalf
+from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 from tests.negotiation.llm.scripted import (
     ScriptedModel,
     call,
@@ -233,3 +235,144 @@ async def test_each_code_that_the_document_promises_can_be_reached(code: str) ->
         request = json.dumps({"messageId": "m-1", "order": "A-7"}).encode()
         response = await InProcessHalf(half.text).handle_request(request, on_call)
         assert json.loads(response)["code"] == int(code)
+
+
+WORDS = written(
+    strict(messageId=TEXT, order=TEXT),
+    {
+        **strict(messageId=TEXT, code={"enum": ["ok", "NO_ORDER", "SHIPPED", "error"]}),
+        "properties": {
+            "messageId": TEXT,
+            "code": {"enum": ["ok", "NO_ORDER", "SHIPPED", "error"]},
+            "message": TEXT,
+            "data": strict(cancelled={"type": "boolean"}),
+        },
+    },
+    "NO_ORDER: no such order. SHIPPED: the order is shipped already. error: all else.",
+).replace("Cancel an order by its number.", "orders.cancel")
+PLAIN = Offer(
+    (
+        Capability(
+            "orders.cancel",
+            "",
+            strict(order=TEXT),
+            strict(cancelled={"type": "boolean"}),
+        ),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("NO_ORDER", "NO_ORDER"), ("SHIPPED", "SHIPPED"), ("404", "error")],
+)
+async def test_a_half_by_rules_reaches_each_word(given: str, said: str) -> None:
+    half = await prepared(RulesMind(), WORDS, PLAIN)
+
+    async def on_call(tool: str, arguments: Any) -> Any:
+        return failing(given, "no")(arguments)
+
+    request = json.dumps({"messageId": "m-1", "order": "A-7"}).encode()
+    response = await InProcessHalf(half.text).handle_request(request, on_call)
+    assert json.loads(response)["code"] == said
+
+
+async def test_a_half_that_never_says_a_promised_word_fails_its_trial() -> None:
+    half = await prepared(RulesMind(), WORDS, PLAIN)
+    deaf = half.text.replace("str(error.code) if", "'error' if")
+    assert deaf != half.text
+    found = await check_half(
+        HalfSource(deaf, half.origin, half.capabilities),
+        read_document(WORDS),
+        PLAIN,
+        runner=InProcessHalf(deaf),
+        validator=JsonschemaValidator(),
+    )
+    assert found.problems == (
+        "handle_request says ['error'] when the capability failed with the listed "
+        "code NO_ORDER",
+        "handle_request says ['error'] when the capability failed with the listed "
+        "code SHIPPED",
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "codes"),
+    [(WORDS, ["error", "NO_ORDER", "SHIPPED"]), (LISTED, ["4001", "4002", "5000"])],
+)
+async def test_each_promised_code_has_a_test_case(
+    document: str, codes: list[str]
+) -> None:
+    named = document.replace("Cancel an order by its number.", "orders.cancel")
+    read = read_document(named)
+    asking = await prepared(RulesMind(), named, NEED)
+    derived = await derive_cases(
+        read, NEED, runner=InProcessHalf(asking.text), validator=JsonschemaValidator()
+    )
+    half = await prepared(RulesMind(), named, PLAIN)
+    done = await complete_cases(
+        derived.cases,
+        read,
+        PLAIN,
+        half,
+        runner=InProcessHalf(half.text),
+        validator=JsonschemaValidator(),
+    )
+    said = [json.loads(case.response or b"{}")["code"] for case in done.cases]
+    assert [one for one in map(str, said) if one not in ("ok", "200")] == codes
+    assert done.removed == ()
+
+
+MEANT = LISTED_ANSWER | {
+    "fails": [
+        {"place": "orders.cancel:/state", "value": "gone", "code": "4001"},
+        {"place": "orders.cancel:/done", "value": "false", "code": "4002"},
+    ]
+}
+
+
+async def test_a_value_of_an_answer_may_mean_an_error_code() -> None:
+    gives = strict(done={"type": "boolean"}, state=TEXT)
+    offer = Offer((Capability("orders.cancel", "", strict(number=TEXT), gives),))
+    mind = LlmMind(ScriptedModel({"offer": [MEANT]}))
+    assert await mind.judge(LISTED, offer, ()) == Accept()
+    half = InProcessHalf((await prepared(mind, LISTED, offer)).text)
+    request = json.dumps({"messageId": "m-1", "order": "A-7"}).encode()
+    for output, code in (
+        ({"done": True, "state": "gone"}, 4001),
+        ({"done": False, "state": "x"}, 4002),
+        ({"done": True, "state": "x"}, 200),
+    ):
+
+        async def on_call(tool: str, given: Any, output: Any = output) -> Any:
+            return output
+
+        response = json.loads(await half.handle_request(request, on_call))
+        assert response["code"] == code
+
+
+async def test_a_half_that_says_another_code_for_a_value_fails_its_trial() -> None:
+    gives = strict(done={"type": "boolean"}, state=TEXT)
+    offer = Offer((Capability("orders.cancel", "", strict(number=TEXT), gives),))
+    mind = LlmMind(ScriptedModel({"offer": [MEANT]}))
+    assert await mind.judge(LISTED, offer, ()) == Accept()
+    half = await mind.write_half(LISTED, offer)
+    for right, wrong, fault in (
+        (
+            "CapabilityError('4001'",
+            "CapabilityError('4002'",
+            "4001 for 'gone' in /state",
+        ),
+        ("('state',), 'gone'", "('state',), 'went'", "4001 for 'gone' in /state"),
+        ("('done',), False)", "('done',), None)", "4002 for False in /done"),
+    ):
+        changed = half.text.replace(right, wrong)
+        assert changed != half.text
+        found = await check_half(
+            HalfSource(changed, half.origin, half.capabilities),
+            read_document(LISTED),
+            offer,
+            runner=InProcessHalf(changed),
+            validator=JsonschemaValidator(),
+        )
+        assert f"does not say {fault}" in found.problems[0]

@@ -547,3 +547,63 @@ def _watch_compile(seen: list[Any]) -> Callable[[], None]:
 
 def _alive(module: Module) -> bool:
     return module.worker is not None and module.worker.alive
+
+
+STREAMING = """
+def handle_request(data):
+    number = 0
+
+    def write(value):
+        if value == "break":
+            raise ValueError("no such update")
+        return (value + "?").encode("utf-8")
+
+    output = yield call("look_up", {"text": "a"}, write)
+    second = yield call("look_up", {"text": output})
+    return second
+
+
+def no_function(data):
+    yield call("look_up", {}, 5)
+"""
+
+
+async def test_a_module_writes_the_updates_of_its_call(sandbox: Sandbox) -> None:
+    module = await sandbox.load("key", STREAMING, origin="rules")
+    written: list[Any] = []
+    late: list[Any] = []
+
+    async def stream(name: str, params: Any, write: Any) -> Any:
+        written.extend([await write("x"), await write("y")])
+        late.append(write)
+        return "b"
+
+    value = await module.run(
+        "handle_request", b"", on_call=_upper, on_stream=stream, deadline=5
+    )
+    assert (value, written) == ("b!", [b"x?", b"y?"])
+    # Its call has ended, so that there is nothing to which it could belong.
+    error = await _failure(late[0]("z"))
+    assert (error.outcome, "has ended" in error.reason) == ("error", True)
+    # Whoever takes no updates calls as ever.
+    plain = await module.run("handle_request", b"", on_call=_upper, deadline=5)
+    assert plain == "a!!"
+
+
+async def test_a_wrong_update_is_an_error_and_the_worker_goes_on(
+    sandbox: Sandbox,
+) -> None:
+    module = await sandbox.load("key", STREAMING, origin="rules")
+
+    async def stream(name: str, params: Any, write: Any) -> Any:
+        return await write("break")
+
+    def run(function: str) -> Awaitable[Any]:
+        return module.run(function, b"", on_call=_upper, on_stream=stream, deadline=5)
+
+    error = await _failure(run("handle_request"))
+    assert "no such update" in error.reason
+    error = await _failure(run("no_function"))
+    assert "is no function" in error.reason
+    plain = await module.run("handle_request", b"", on_call=_upper, deadline=5)
+    assert plain == "a!!"

@@ -161,6 +161,7 @@ class A2aService(Service):
                     description=_description(skill),
                     input_schema=_input_schema(modes),
                     output_schema=OUTPUT,
+                    updates={} if card.capabilities.streaming else None,
                 )
             )
         listing = read_tools(self._spec, tools, self._limits)

@@ -21,7 +21,12 @@ from anp.sidecar.attachments.a2a.parts import a2a_parts, file_part
 from anp.sidecar.attachments.a2a.tasks import News, TaskRecord, failure_of, is_over
 from anp.sidecar.attachments.attachment import AttachmentError, Progress, ToolError
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
-from anp.sidecar.attachments.requester import Reply, ReplyAction, Requester
+from anp.sidecar.attachments.requester import (
+    Reply,
+    ReplyAction,
+    Requester,
+    joins_updates,
+)
 from anp.sidecar.attachments.tool_errors import error_in
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
@@ -81,7 +86,9 @@ class TaskTalk:
         self._context = context
         self._requester = requester
         self._report = report
-        self._record = TaskRecord(max_size=most, keeps=requester is None)
+        self._record = TaskRecord(
+            max_size=most, keeps=requester is None or joins_updates.get()
+        )
 
     async def run(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Send the arguments and return the output when the task has ended.

@@ -101,6 +101,7 @@ def as_operation(declared: DeclaredCapability) -> HttpOperation:
         input_schema=schema,
         output_schema=ANY_OBJECT if output is None else dict(output),
         streams=declared.media_type in STREAM_TYPES,
+        updates={} if declared.media_type in STREAM_TYPES else None,
         wrapped=None if output is None else False,
         read_only=declared.read_only or declared.method in {"GET", "HEAD"},
         idempotent=declared.idempotent or declared.method in {"PUT", "DELETE"},

@@ -20,6 +20,7 @@ from anp.sidecar.attachments.http.openapi_schema import (
 )
 from anp.sidecar.attachments.http.operations import (
     ANY_OBJECT,
+    STREAM_OUTPUT,
     STYLES,
     Body,
     HttpOperation,
@@ -209,6 +210,8 @@ class _Reader:
             },
             output_schema=output_schema,
             streams=self._streams(raw),
+            # Where it may answer with JSON, too, that is what a call of one turn gets.
+            updates={} if output_schema == STREAM_OUTPUT else None,
             wrapped=wrapped,
             read_only=method in READ_ONLY,
             idempotent=method in IDEMPOTENT,

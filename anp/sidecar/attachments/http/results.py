@@ -15,7 +15,7 @@ from anp.sidecar.attachments.http.declared import wrap
 from anp.sidecar.attachments.http.endpoint import HttpEndpoint
 from anp.sidecar.attachments.http.operations import HttpOperation
 from anp.sidecar.attachments.http.streams import BodyStream, stream_of
-from anp.sidecar.attachments.requester import Requester
+from anp.sidecar.attachments.requester import Requester, joins_updates
 from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url
 from negotiation.errors import JsonError
@@ -55,6 +55,7 @@ class ResultReader:
         """
         self._operation = operation
         self._requester = requester
+        self._joins = requester is None or joins_updates.get()
         self._max_size = max_size
 
     async def read(self, answer: OpenAnswer) -> dict[str, Any]:
@@ -81,20 +82,20 @@ class ResultReader:
         told, size = False, 0
         async for data in answer.chunks():
             parts = stream.feed(data)
-            if self._requester is None:
+            if self._joins:
                 size += len(data)
                 self._join(joined, parts, size)
-            elif parts:
+            if parts and self._requester is not None:
                 # Nothing more is read until the requester has room again.
                 told = True
                 await self._tell(parts)
         parts = stream.end()
-        if self._requester is None:
+        if self._joins:
             self._join(joined, parts, size)
-        elif parts:
+        if parts and self._requester is not None:
             told = True
             await self._tell(parts)
-        return {} if told else {"result": joined}
+        return {} if told and not self._joins else {"result": joined}
 
     async def _tell(self, parts: list[Part]) -> None:
         assert self._requester is not None
@@ -116,7 +117,7 @@ class ResultReader:
             )
         if len(answer.body) > self._max_size:
             raise ToolError(502, f"the answer is over {self._max_size} bytes")
-        if self._requester is not None:
+        if self._requester is not None and not self._joins:
             await self._tell([Part.data(answer.body, media_type=said)])
             return {}
         return {

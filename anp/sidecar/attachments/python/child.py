@@ -40,7 +40,12 @@ from anp.sidecar.attachments.attachment import (
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
 from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
-from anp.sidecar.attachments.requester import Question, Requester, current_requester
+from anp.sidecar.attachments.requester import (
+    Question,
+    Requester,
+    current_requester,
+    joins_updates,
+)
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
@@ -179,6 +184,7 @@ class PythonAttachment(SupervisedAttachment):
             requester, report = current_requester.get(), report_progress.get()
             context = {
                 "live": requester is not None,
+                "joins": joins_updates.get(),
                 "caller": caller,
                 "deadline": time.time() + timeout,
                 "key": "" if requester is None else requester.key,
@@ -376,6 +382,7 @@ def _tools(frame: dict[str, Any]) -> list[Tool]:
             description=str(each.get("description") or ""),
             input_schema=each.get("input_schema"),
             output_schema=each.get("output_schema"),
+            updates=each.get("updates"),
         )
         for each in found
         if isinstance(each, dict)

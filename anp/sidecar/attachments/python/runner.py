@@ -620,6 +620,7 @@ class Context:
         self._room = WINDOW
         self._told = told
         self.live = bool(told.get("live"))
+        self.joins = bool(told.get("joins")) or not self.live
         "True when somebody takes what comes before the answer."
 
         self.caller = str(told.get("caller", ""))
@@ -744,6 +745,7 @@ class Function:
                 self.context = parameter
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 self.by_name[parameter.name] = parameter
+        self.yields: Schema | None = None
         self.output_schema, self.wrap = self._output()
 
     def hint(self, parameter: inspect.Parameter) -> Any:
@@ -755,6 +757,7 @@ class Function:
             "description": inspect.getdoc(self.call) or "",
             "input_schema": self._input(),
             "output_schema": self.output_schema,
+            "updates": self.yields,
         }
 
     def _input(self) -> Schema:
@@ -790,7 +793,7 @@ class Function:
     def _joined_output(self, hint: Any) -> Schema:
         """Return the output schema of a call that gets all that is yielded at once."""
         args = typing.get_args(bare(hint)[0])
-        item = schema_of(args[0]) if args else {}
+        self.yields = item = schema_of(args[0]) if args else {}
         self.joins_text = item.get("type") == "string"
         joined = item if self.joins_text else {"type": "array", "items": item}
         if joined.get("items") == {}:
@@ -1054,21 +1057,21 @@ class Runner:
                 "file" if isinstance(item, BYTES) or is_file(type(item)) else "update"
             )
             self.send(number, {kind: encoded})
-        else:
+        if context.joins:
             items.append(encoded)
 
     def joined(
         self, number: int, function: Function, context: Context, items: list[Any]
     ) -> None:
         """End a call that yielded its results."""
-        output = {} if context.live else function.join(items)
+        output = function.join(items) if context.joins else {}
         self.send(number, {"output": output})
 
     def answer(
         self, number: int, function: Function, context: Context, value: Any
     ) -> None:
         try:
-            if context.live and is_binary(value):
+            if context.live and not context.joins and is_binary(value):
                 self.update(number, context, [], value)
                 self.send(number, {"output": {}})
             else:

@@ -1,4 +1,4 @@
-"""The channels over which GB/Z 185.6 carries sessions to and from peers.
+"""The channels over which GB/Z 185.6, or another protocol, carries sessions.
 
 A line is one channel. What is to be told to a peer goes over the newest line with it,
 whoever opened that; without a line it stays in the log of its session until there is
@@ -16,6 +16,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -25,15 +27,15 @@ from anp.errors import CallError
 from anp.identity.dids import canonical_did
 from anp.interaction.errors import InteractionError
 from anp.interaction.operations import Send
+from anp.protocols.envelope import ENVELOPE_TASKS_URI
+from anp.protocols.envelope.session_line import EnvelopeLine
 from anp.protocols.gbz.line import GbzLine
-from anp.protocols.gbz.reader import GbzFrame
 from anp.protocols.gbz.side import session_of
-from anp.protocols.gbz.words import GBZ_URI
-from anp.protocols.gbz.writer import GbzTooLarge
+from anp.protocols.line import OperationFrame, SessionLine
 from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.peers.policy import agent_name
 from anp.wire.frames import ProtocolType
-from negotiation.consensus.written import WrittenLimits
+from negotiation.consensus.written import Parties, WrittenLimits
 from negotiation.errors import JsonError
 
 __all__ = ["Line", "LineWork", "Lines"]
@@ -68,10 +70,13 @@ IDLE_CHECK = 5.0
 class LineWork(Protocol):
     """Everything that lines ask of those who know the sessions."""
 
-    async def dial(self, peer: str) -> Channel | None:
-        """Open a channel to a peer; None when it does not speak the protocol."""
+    async def dial(self, peer: str) -> tuple[Channel, str] | None:
+        """Open a channel to a peer; return it with its protocol's URI.
 
-    async def take(self, line: Line, frame: GbzFrame) -> None:
+        None when the peer speaks no protocol for tasks.
+        """
+
+    async def take(self, line: Line, frame: OperationFrame) -> None:
         """Take an operation of a peer."""
 
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
@@ -108,19 +113,32 @@ class _Late:
 
 
 class Line:
-    """One channel that speaks the protocol, in both directions.
+    """One channel that speaks a protocol for tasks, in both directions.
 
     The operations of each session go out in the order of its log. When the peer reads
     too slowly, or does not know what came before, they wait there and not in memory.
     """
 
-    def __init__(self, channel: Channel, limits: WrittenLimits, work: LineWork) -> None:
+    def __init__(
+        self, channel: Channel, uri: str, limits: WrittenLimits, work: LineWork
+    ) -> None:
         self.channel = channel
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 
         most = min(limits.max_message, channel.max_payload)
-        self._line = GbzLine(replace(limits, max_message=most))
+        limits = replace(limits, max_message=most)
+        if uri == ENVELOPE_TASKS_URI:
+            parties = Parties(
+                own_id=channel.local_did,
+                peer_id=channel.peer_did,
+                peer_aliases=frozenset({self.peer}),
+            )
+            self._line: SessionLine = EnvelopeLine(
+                limits, parties, lambda: datetime.now(UTC)
+            )
+        else:
+            self._line = GbzLine(limits)
         self._work = work
         self._unsent: deque[bytes] = deque()
         self._size = 0
@@ -168,9 +186,14 @@ class Line:
         self._is_late.set()
         return late
 
-    def refuse(self, frame: GbzFrame, error: InteractionError) -> None:
+    def refuse(self, frame: OperationFrame, error: InteractionError) -> None:
         """Answer an operation that changed nothing."""
-        self._line.refuse(error, ref=frame.ref, session=session_of(frame.operation))
+        self._line.refuse(
+            error,
+            ref=frame.ref,
+            session=session_of(frame.operation),
+            request=frame.request,
+        )
         self._take()
 
     async def run(self) -> None:
@@ -212,7 +235,7 @@ class Line:
     def _write(self, log: str, send: Send) -> None:
         try:
             self._line.write(send)
-        except (GbzTooLarge, JsonError) as exc:
+        except JsonError as exc:
             self._work.unsendable(log, send, str(exc))
         self._take()
 
@@ -321,9 +344,13 @@ class Lines:
                 self._keep(peer, agent, once), context=contextvars.Context()
             )
 
-    async def serve(self, channel: Channel) -> None:
-        """Carry sessions over a channel until it ends."""
-        line = Line(channel, self._limits, self._work)
+    async def serve(self, channel: Channel, uri: str) -> None:
+        """Carry sessions over a channel until it ends.
+
+        Args:
+            uri: The protocol that it is bound to.
+        """
+        line = Line(channel, uri, self._limits, self._work)
         agent = agent_name(line.peer)
         channel.in_use = lambda: line.busy or self._work.in_use(line.peer)
         lines = self._lines.setdefault(agent, [])
@@ -376,11 +403,12 @@ class Lines:
         if self.find(peer) is not None:
             await asyncio.sleep(FIRST_WAIT)
             return True
-        channel = await self._work.dial(peer)
-        if channel is None:
+        dialled = await self._work.dial(peer)
+        if dialled is None:
             await self._work.unspoken(peer)
             return False
-        await self.use(channel, self._needed(channel.peer_did))
+        channel, uri = dialled
+        await self.use(channel, uri, self._needed(channel.peer_did))
         return True
 
     def _needed(self, peer: str) -> Callable[[], bool]:
@@ -395,10 +423,13 @@ class Lines:
 
         return is_needed
 
-    async def use(self, channel: Channel, is_needed: Callable[[], bool]) -> None:
+    async def use(
+        self, channel: Channel, uri: str, is_needed: Callable[[], bool]
+    ) -> None:
         """Serve a channel of ours until it ends, or is not needed any more."""
-        self._renewer.watch(_Renewable(channel), GBZ_URI, self._succeed)
-        serving = asyncio.create_task(self.serve(channel))
+        succeed = partial(self._succeed, uri=uri)
+        self._renewer.watch(_Renewable(channel), uri, succeed)
+        serving = asyncio.create_task(self.serve(channel, uri))
         watching = asyncio.create_task(_until_idle(is_needed))
         try:
             await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -409,10 +440,10 @@ class Lines:
                 await channel.close("no more work")
             await asyncio.gather(serving, watching, return_exceptions=True)
 
-    def _succeed(self, channel: Channel) -> None:
+    def _succeed(self, channel: Channel, uri: str) -> None:
         """Go on with the channel that follows another whose key ends."""
         needed = self._needed(channel.peer_did)
-        using = asyncio.create_task(self.use(channel, needed))
+        using = asyncio.create_task(self.use(channel, uri, needed))
         self._using.add(using)
         using.add_done_callback(self._using.discard)
 

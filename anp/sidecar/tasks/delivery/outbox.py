@@ -79,7 +79,7 @@ class _Attempts:
     "When the owner wanted them again, in seconds since 1970."
 
 
-Dial = Callable[[str, str], Awaitable[Channel]]
+Dial = Callable[[str, str], Awaitable[tuple[Channel, str]]]
 "Opens a channel for news to a peer at an address; CallError if that fails."
 
 
@@ -183,7 +183,7 @@ class Outbox:
                 if not letters:
                     return
                 try:
-                    channel = await self._dial(letters[-1].peer, letters[-1].address)
+                    dialled = await self._dial(letters[-1].peer, letters[-1].address)
                 except CallError as exc:
                     attempts.count += 1
                     attempts.problem = str(exc.detail)[:300]
@@ -194,7 +194,7 @@ class Outbox:
                 attempts.count, attempts.problem = 0, ""
                 wait = FIRST_WAIT
                 await self._lines.use(
-                    channel, lambda: bool(self._sessions.standing.untold(agent))
+                    *dialled, lambda: bool(self._sessions.standing.untold(agent))
                 )
             # The peer has come by itself.
             self._attempts.pop(agent, None)

@@ -41,9 +41,10 @@ from anp.interaction.operations import (
     TaskGet,
     TaskUpdate,
 )
-from anp.protocols.gbz.reader import GbzError, read_data, read_frame
+from anp.protocols.gbz.reader import read_data, read_frame
 from anp.protocols.gbz.words import STATES
 from anp.protocols.gbz.writer import write_data, write_frame
+from anp.protocols.line import InvalidFrame
 from negotiation.errors import JsonError
 from tests.anp.interaction.talk import ALICE, BOB, NOW, message, session, task
 from tests.clauses import clause
@@ -66,8 +67,8 @@ def wire(operation: Operation, ref: int = 1) -> dict[str, Any]:
     return value
 
 
-def refused(value: Any) -> GbzError:
-    with pytest.raises(GbzError) as caught:
+def refused(value: Any) -> InvalidFrame:
+    with pytest.raises(InvalidFrame) as caught:
         read(value)
     return caught.value
 
@@ -494,7 +495,7 @@ def test_frames_have_a_limit_at_both_ends() -> None:
         write_frame(made, 1, max_size=size - 1)
     data = write_frame(made, 1, max_size=MAX)
     read_frame(data, max_size=size)
-    with pytest.raises(GbzError):
+    with pytest.raises(InvalidFrame):
         read_frame(data, max_size=size - 1)
 
 
@@ -539,7 +540,7 @@ OPS = st.sampled_from([*(wire(one)["op"] for one in OPERATIONS), "x", 1, None])
 def test_any_bytes_are_a_frame_or_an_error(data: bytes) -> None:
     try:
         frame = read_frame(data, max_size=MAX)
-    except GbzError:
+    except InvalidFrame:
         return
     # What is read can be written, and is then read as the same.
     again = write_frame(frame.operation, frame.ref, max_size=MAX)

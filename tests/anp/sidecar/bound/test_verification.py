@@ -8,7 +8,7 @@ import pytest
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
-from anp.sidecar.bound.cases import MAX_WAITING, NoAnswer, Verification
+from anp.sidecar.bound.verification import MAX_WAITING, NoAnswer, Verification
 from anp.wire.frames import Frame, ProtocolType
 from tests.clauses import clause
 
@@ -24,7 +24,12 @@ class FakeChannel:
         self.happens: list[FrameReceived | ChannelClosed | str] = []
         self.ended: ChannelClosed | None = None
 
-    async def send(self, protocol_type: ProtocolType, data: bytes) -> str:
+    async def send(
+        self,
+        protocol_type: ProtocolType,
+        data: bytes,
+        message_id: str | None = None,
+    ) -> str:
         assert protocol_type is ProtocolType.VERIFICATION
         if self.ended is not None:
             raise self.ended

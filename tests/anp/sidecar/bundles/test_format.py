@@ -74,6 +74,11 @@ def test_what_is_written_is_read_again() -> None:
     assert sealed(json.loads(DATA)) == DATA
     small = Bundle(TEXT, None, (REQUESTER,), 0)
     assert read_bundle(render_bundle(small)) == small
+    streams = BundledCapability("shop.double", NUMBER, True, {"type": "string"})
+    half = replace(PROVIDER, capabilities=(streams,))
+    large = replace(BUNDLE, halves=(half, REQUESTER))
+    assert read_bundle(render_bundle(large)) == large
+    assert streams.schema_hash != PROVIDER.capabilities[0].schema_hash
 
 
 def test_the_same_content_gives_the_same_bytes() -> None:

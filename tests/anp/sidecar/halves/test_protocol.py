@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.halves.protocol import DoesNotFit, Protocol
+from anp.sidecar.halves.protocol import Answer, DoesNotFit, Protocol
 from anp.sidecar.halves.workshop import LoadedHalf
 from negotiation.document.reader import read_document
 from negotiation.document.shape import Document, document_hash
@@ -96,6 +96,7 @@ async def test_a_call_in_another_format_is_encoded_handled_and_decoded(
     data = await requester.encode("id-1", form.arguments)
     answer = await provider.handle(data, serve)
     decoded = await requester.decode(answer)
+    assert isinstance(decoded, Answer)
     assert (decoded.message_id, decoded.result) == ("id-1", OUTPUT[form.folder])
     assert decoded.error is None
     assert calls == [(form.capability.name, form.arguments)]
@@ -113,6 +114,7 @@ async def test_a_call_in_another_format_is_encoded_handled_and_decoded(
         raise CapabilityFailed("404", "gone")
 
     decoded = await requester.decode(await provider.handle(data, fail))
+    assert isinstance(decoded, Answer)
     assert (decoded.result, decoded.error) == (None, (404, "gone"))
 
 
@@ -177,7 +179,9 @@ async def test_json_is_judged_by_the_document_as_before(sandbox: Sandbox) -> Non
 
     data = await requester.encode("1", {"n": 1})
     answer = await provider.handle(data, serve)
-    assert (await requester.decode(answer)).result == {"n": 2}
+    decoded = await requester.decode(answer)
+    assert isinstance(decoded, Answer)
+    assert decoded.result == {"n": 2}
     assert requester.reader is None
     assert await requester.values("response", answer) == {
         "messageId": "1",

@@ -13,7 +13,8 @@ from negotiation.llm.links.conversions import How, LinkError, convert
 from negotiation.llm.links.plans import shown_root
 from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import Root, Spot, spots_of
-from negotiation.llm.links.trees import Leaf, Node, ValueLink, build_tree, example_texts
+from negotiation.llm.links.trees import Leaf, Node, ValueLink, build_tree
+from negotiation.llm.links.uses import example_texts
 from negotiation.schema.mapping import Drop, MappingProof
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf, findings

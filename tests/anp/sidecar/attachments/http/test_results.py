@@ -381,7 +381,10 @@ async def test_the_output_schema_says_what_will_come(
         serving(shop(document=document)) as web,
         attached("http", web.url) as my,
     ):
-        assert my.capabilities()[0].output_schema == schema
+        (made,) = my.capabilities()
+        assert made.output_schema == schema
+        # Only who surely streams says so: another has a call's answer of its own.
+        assert made.updates == ({} if schema == STREAM_OUTPUT else None)
 
 
 async def test_a_declared_capability_says_what_will_come() -> None:

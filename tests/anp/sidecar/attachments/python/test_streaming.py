@@ -22,6 +22,7 @@ from anp.sidecar.attachments.requester import (
     Reply,
     ReplyAction,
     current_requester,
+    joins_updates,
 )
 from tests.anp.sidecar.attachments.python.test_child import attached, call, write
 from tests.waiting import until
@@ -189,6 +190,26 @@ async def test_what_is_yielded_comes_in_order_and_before_the_end(
             assert taker.contents == list(range(500))
             await call(my, "speak", words=["a", "b"])
             assert taker.contents[500:] == ["a", "b"]
+
+
+async def test_a_generator_says_what_it_yields_and_may_be_joined_all_the_same(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, AGENT)
+    async with attached(tmp_path, "shop") as my:
+        given = {one.name.partition(".")[2]: one.updates for one in my.capabilities()}
+        assert given["count"] == {"type": "integer"}
+        assert given["speak"] == {"type": "string"}
+        assert given["book"] is None
+        token = joins_updates.set(True)
+        try:
+            with taking(Taker()) as taker:
+                assert await call(my, "count", to=3) == {"result": [0, 1, 2]}
+                assert taker.contents == [0, 1, 2]
+                found = await call(my, "speak", words=["a", "b"])
+                assert found == {"result": "ab"}
+        finally:
+            joins_updates.reset(token)
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
