@@ -146,6 +146,9 @@ class SessionRecord:
         self.registered: dict[str, Registration] = {}
         "The requester's wishes for news, by task; empty for the whole session."
 
+        self.threads: dict[str, str] = {}
+        "Names by which agents of ours know the session; stored with the next event."
+
         self._unfinished: dict[str, None] = {}
         "Ids of the tasks that have not ended."
 
@@ -203,6 +206,7 @@ class SessionRecord:
                 if numbers
             },
             registered=tuple(self.registered.values()),
+            threads=dict(self.threads),
         )
 
     def is_open(self, wall_now: datetime) -> bool:
@@ -274,6 +278,7 @@ class SessionRecord:
             for peer, runs in head.unacknowledged.items()
         }
         self.registered = {one.task: one for one in head.registered}
+        self.threads = dict(head.threads)
         for event in events:
             self._remember(event)
             message = event.content

@@ -14,6 +14,12 @@ from anp.errors import CallError, ErrorKind, UnknownError
 
 __all__ = ["register"]
 
+Gateway = Annotated[
+    bool,
+    typer.Option(
+        "--gateway", help="Of local agents that use the gateway, not of callers."
+    ),
+]
 CallerName = Annotated[str, typer.Argument(help="Name of the caller.")]
 
 
@@ -35,6 +41,7 @@ def add(
         list[str] | None,
         typer.Option(help="Capability that this caller may use; default as for peers."),
     ] = None,
+    gateway: Gateway = False,
     as_json: Json = False,
 ) -> None:
     """Make a token for a caller; it is shown once, and only its hash is kept."""
@@ -51,12 +58,14 @@ def add(
     home, _ = home_of(settings)
     token = new_token()
     caller = A2aCaller(name=name, expose=tuple(expose) if expose else None)
-    token_book(home).add(caller, token)
+    token_book(home, gateway=gateway).add(caller, token)
     told = {"name": name, "token": token, "expose": caller.expose}
     print_one(told, [("token", token)], as_json=as_json)
 
 
-def listed(context: typer.Context, as_json: Json = False) -> None:
+def listed(
+    context: typer.Context, gateway: Gateway = False, as_json: Json = False
+) -> None:
     """Show the callers that have a token."""
     from anp.sidecar.a2a.tokens import token_book
 
@@ -64,7 +73,7 @@ def listed(context: typer.Context, as_json: Json = False) -> None:
     home, _ = home_of(settings)
     found = [
         {"name": one.name, "expose": one.expose and list(one.expose)}
-        for one in token_book(home).callers()
+        for one in token_book(home, gateway=gateway).callers()
     ]
     columns: dict[str, Column] = {
         "NAME": "name",
@@ -73,12 +82,17 @@ def listed(context: typer.Context, as_json: Json = False) -> None:
     print_list({"callers": found}, found, columns, as_json=as_json)
 
 
-def revoke(context: typer.Context, name: CallerName, as_json: Json = False) -> None:
+def revoke(
+    context: typer.Context,
+    name: CallerName,
+    gateway: Gateway = False,
+    as_json: Json = False,
+) -> None:
     """Make the token of a caller worthless, at once."""
     from anp.sidecar.a2a.tokens import token_book
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
-    if not token_book(home).revoke(name):
+    if not token_book(home, gateway=gateway).revoke(name):
         raise UnknownError(f"there is no caller {name[:80]}")
     print_one({"name": name}, [f"{name} has no token any more"], as_json=as_json)

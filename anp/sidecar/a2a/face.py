@@ -43,7 +43,7 @@ class A2aFace:
         rpc: A2aRpc,
         *,
         find: Find,
-        card: Callable[[A2aCaller | None], dict[str, Any]],
+        card: Callable[[A2aCaller | None], Awaitable[dict[str, Any]]],
         max_body: int,
     ) -> None:
         """Make the face.
@@ -59,7 +59,7 @@ class A2aFace:
 
     async def card(self, request: Request) -> Response:
         """Answer with the card."""
-        return _json(self._card(await self._find(request.headers)))
+        return _json(await self._card(await self._find(request.headers)))
 
     async def call(self, request: Request) -> Response:
         """Answer a request of JSON-RPC."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ class A2aRpc:
     def __init__(
         self,
         desk: A2aDesk,
-        card: Callable[[A2aCaller, A2aVersion], dict[str, Any]],
+        card: Callable[[A2aCaller, A2aVersion], Awaitable[dict[str, Any]]],
     ) -> None:
         """Make it.
 
@@ -116,7 +116,7 @@ class A2aRpc:
                 task = await self._desk.cancel(caller, _task_id(params))
                 return write_task(task, version)
             case A2aMethod.CARD:
-                return self._card(caller, version)
+                return await self._card(caller, version)
         raise A2aError(A2aFault.UNSUPPORTED_OPERATION)
 
 

@@ -22,6 +22,9 @@ logger = logging.getLogger(__name__)
 FILE: Final = "a2a-tokens.json"
 "Name of the file in the home."
 
+GATEWAY_FILE: Final = "a2a-gateway-tokens.json"
+"The same for the local agents that use the gateway."
+
 MAX_FILE: Final = 4 * 1024 * 1024
 "Largest file that is read, in bytes."
 
@@ -121,9 +124,11 @@ class TokenBook:
         self._stamp = None
 
 
-def token_book(home: Home, on_change: Changed | None = None) -> TokenBook:
-    """Return the tokens of a home."""
-    return TokenBook(home.path / FILE, on_change)
+def token_book(
+    home: Home, on_change: Changed | None = None, *, gateway: bool = False
+) -> TokenBook:
+    """Return the tokens of a home: those of callers, or of users of the gateway."""
+    return TokenBook(home.path / (GATEWAY_FILE if gateway else FILE), on_change)
 
 
 def _hash(token: str) -> str:

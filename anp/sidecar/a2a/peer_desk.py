@@ -1,0 +1,180 @@
+"""A2A for local agents that speak nothing else: a peer does their tasks.
+
+A `contextId` of a local caller is a session of ours with the peer. A skill that a
+message names goes along as the capability of the task; all else the peer finds out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from anp.errors import CallError, ConflictError, ErrorKind
+from anp.identity.dids import Identities
+from anp.interaction.elements import Message, Part, PartKind, Task
+from anp.protocols.a2a.intents import read_intents, slot_values
+from anp.protocols.a2a.words import A2aError, A2aFault
+from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.desk import A2aDesk, made_of
+from anp.sidecar.calls.question import ask_list
+from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.peers.finder import PeerFinder
+from anp.sidecar.peers.lists import PeerLists
+from anp.sidecar.tasks.choice import Choice
+from anp.sidecar.tasks.chronicle import created
+from anp.sidecar.tasks.known import KnownTask
+from anp.sidecar.tasks.service import TaskService
+from anp.sidecar.tasks.skills import find_skill
+from cache.errors import LogConflict
+from negotiation.need import Capability
+
+__all__ = ["PeerDesk", "PeerSkills"]
+
+logger = logging.getLogger(__name__)
+
+LIFETIME: Final = 60.0
+"Seconds after which a peer is asked again what it has for us."
+
+
+class PeerSkills:
+    """The capabilities that a peer has for us, kept for a while."""
+
+    def __init__(
+        self, finder: PeerFinder, requesters: Requesters, lists: PeerLists, peer: str
+    ) -> None:
+        """Begin without asking.
+
+        Args:
+            peer: The owner's name for the peer.
+        """
+        self._finder = finder
+        self._requesters = requesters
+        self._lists = lists
+        self._peer = peer
+        self._found: Sequence[Capability] = ()
+        self._until = 0.0
+
+    async def __call__(self) -> Sequence[Capability]:
+        """Return them; none if the peer cannot be reached, or tells nobody."""
+        now = time.monotonic()
+        if now >= self._until:
+            try:
+                target = await self._finder.find(self._peer, trust_first_use=False)
+                listing = await ask_list(self._requesters, self._lists, target)
+                self._found = () if listing is None else listing.capabilities
+                self._until = now + LIFETIME
+            except CallError as exc:
+                logger.info("no list of peer=%s reason=%s", self._peer, exc.detail)
+        return self._found
+
+
+Skills = Callable[[], Awaitable[Sequence[Capability]]]
+"Returns the capabilities that the peer has for us."
+
+
+class PeerDesk(A2aDesk):
+    """Has one peer do the tasks of local callers."""
+
+    def __init__(
+        self, tasks: TaskService, identities: Identities, peer: str, skills: Skills
+    ) -> None:
+        """Make the desk.
+
+        Args:
+            peer: The owner's name for the peer.
+        """
+        super().__init__(tasks)
+        self._identities = identities
+        self._peer = peer
+        self._skills = skills
+
+    def _session_id(self, caller: A2aCaller, context: str) -> str:
+        # Two callers may use the same id, and one caller may with two peers.
+        return made_of(caller.id, self._peer, context)
+
+    async def _context(self, known: KnownTask) -> str:
+        return (await self._sessions.conversation(known.log)).session.alias
+
+    async def _is_of(self, caller: A2aCaller, known: KnownTask) -> bool:
+        session = (await self._sessions.conversation(known.log)).session
+        return session.owner == caller.id
+
+    async def _session(self, caller: A2aCaller, context: str) -> str:
+        name = self._session_id(caller, context)
+        own = self._identities
+        for did in dict.fromkeys((own.primary.did, own.canonical)):
+            found = await self._sessions.find(did, name)
+            if found is not None:
+                return found
+        with _told():
+            try:
+                return await self._tasks.open_session(
+                    self._peer, name=name, owner=caller.id, alias=context
+                )
+            except LogConflict:
+                # Two messages opened it at the same time.
+                return await self._session(caller, context)
+
+    async def _create(
+        self, caller: A2aCaller, log: str, task: Task, *, is_repeat: bool
+    ) -> None:
+        (first,) = task.messages
+        chosen = await self._named(first)
+        if chosen is not None:
+            first = replace(first, parts=chosen.parts)
+            task = replace(task, capability=chosen.capability, messages=(first,))
+        if is_repeat:
+            known = await created(self._sessions, log, task.id)
+            if known is not None and known.messages != task.messages:
+                raise A2aError(
+                    A2aFault.PARAMS, "message.messageId: was used for another message"
+                )
+            return
+        with _told():
+            await self._tasks.create(log, task)
+
+    async def _named(self, message: Message) -> Choice | None:
+        """Return the skill that a message names, if the peer publishes such a one."""
+        files = tuple(
+            one for one in message.parts if one.kind in (PartKind.BYTES, PartKind.URI)
+        )
+        for part in message.parts:
+            value = part.content
+            if isinstance(value, dict) and isinstance(value.get("skill"), str):
+                skill = find_skill(await self._skills(), value["skill"])
+                arguments = value.get("arguments", {})
+                if skill is not None and isinstance(arguments, dict):
+                    return Choice(skill.name, (Part.value(arguments), *files))
+        for intent in read_intents(message.metadata):
+            skill = find_skill(await self._skills(), intent.skill)
+            if skill is None:
+                continue
+            values = slot_values(intent, skill.input_schema)
+            if not values.missing and not values.wrong:
+                given = Part.value(dict(values.arguments))
+                return Choice(skill.name, (given, *files))
+        return None
+
+    async def _post(self, caller: A2aCaller, known: KnownTask, sent: Message) -> None:
+        with _told():
+            await self._tasks.post(known.log, sent)
+
+    async def _end(self, caller: A2aCaller, known: KnownTask) -> None:
+        with _told():
+            await self._tasks.cancel(known.id)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Raise our errors as those of A2A; the caller is an agent of our own owner."""
+    try:
+        yield
+    except ConflictError as exc:
+        raise A2aError(A2aFault.UNSUPPORTED_OPERATION, str(exc)) from exc
+    except CallError as exc:
+        fault = A2aFault.PARAMS if exc.kind is ErrorKind.USAGE else A2aFault.INTERNAL
+        raise A2aError(fault, str(exc.detail)[:500]) from exc
