@@ -56,6 +56,7 @@ def add(
         )
     settings: Settings = context.obj
     home, _ = home_of(settings)
+    home.create()
     token = new_token()
     caller = A2aCaller(name=name, expose=tuple(expose) if expose else None)
     token_book(home, gateway=gateway).add(caller, token)

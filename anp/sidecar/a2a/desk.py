@@ -21,6 +21,7 @@ from anp.interaction.elements import (
     Message,
     MessagePurpose,
     SenderRole,
+    Session,
     Task,
 )
 from anp.interaction.states import is_terminal
@@ -192,7 +193,7 @@ class A2aDesk(ABC):
             session=session.id,
             requester=session.requester.id,
             executor=session.participants[0].id,
-            messages=(_message(message, caller, session=session.id, task=name),),
+            messages=(_message(message, session, name),),
         )
         await self._create(caller, log, task, is_repeat=is_repeat)
         item = await self._sessions.item_of(log, name)
@@ -211,7 +212,7 @@ class A2aDesk(ABC):
             )
         conversation = await self._sessions.conversation(known.log)
         before = conversation.last
-        sent = _message(message, caller, session=session, task=known.task.id)
+        sent = _message(message, conversation.session, known.task.id)
         await self._post(caller, known, sent)
         return _Begun(known, before, is_repeat=conversation.last == before)
 
@@ -314,14 +315,12 @@ class A2aDesk(ABC):
         return TaskView(known.id, await self._context(known), name=known.task.id)
 
 
-def _message(
-    message: A2aMessage, caller: A2aCaller, *, session: str, task: str
-) -> Message:
+def _message(message: A2aMessage, session: Session, task: str) -> Message:
     return Message(
         id=message.id,
-        session=session,
+        session=session.id,
         task=task,
-        sender=caller.id,
+        sender=session.requester.id,
         role=SenderRole.REQUESTER,
         purpose=MessagePurpose.COMMUNICATION,
         parts=message.parts,
