@@ -83,9 +83,7 @@ def main() -> None:
         description="Draws maps.",
         version="1.0.0",
         supported_interfaces=[
-            AgentInterface(
-                url=url, protocol_binding="JSONRPC", protocol_version="1.0"
-            )
+            AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")
         ],
         capabilities=AgentCapabilities(streaming=True),
         default_input_modes=[

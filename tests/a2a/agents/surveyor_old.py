@@ -66,9 +66,7 @@ class Surveyor(AgentExecutor):
         if text == "draw":
             drawn = "\n".join(notebook).encode() + bytes(range(256)) * 40
             encoded = base64.b64encode(drawn).decode()
-            file = FileWithBytes(
-                bytes=encoded, mime_type="image/x-map", name="map.bin"
-            )
+            file = FileWithBytes(bytes=encoded, mime_type="image/x-map", name="map.bin")
             parts.append(Part(root=FilePart(file=file)))
         await updater.add_artifact(parts, name="answer")
         await updater.complete()
