@@ -43,6 +43,11 @@ class Fields:
         self._value: dict[str, Any] = value
         self.path = path
 
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The object itself."""
+        return self._value
+
     def __contains__(self, name: str) -> bool:
         # JSON of protobuf writes null for what is not set.
         return self._value.get(name) is not None

@@ -51,7 +51,11 @@ class OwnDesk(A2aDesk):
         found = await self._sessions.find(caller.id, context)
         if found is not None:
             return found
-        self._sessions.room.check()
+        try:
+            self._sessions.room.check()
+            self._tasks.desk.check_sessions(caller.share)
+        except InteractionError as exc:
+            raise _refused(exc) from exc
         session = Session(
             id=context,
             requester=Party(id=caller.id, reads_log=True),
@@ -71,9 +75,12 @@ class OwnDesk(A2aDesk):
             # Named at once; all else is found out while the task is at work.
             first = replace(first, parts=chosen.parts)
             task = replace(task, capability=chosen.capability, messages=(first,))
-        if not is_repeat:
-            self._sessions.room.check()
-            self._tasks.desk.check_room(caller.share)
+        try:
+            if not is_repeat:
+                self._sessions.room.check()
+                self._tasks.desk.check_room(caller.share)
+        except InteractionError as exc:
+            raise _refused(exc) from exc
         await self._apply(caller, log, TaskCreate(task=task))
 
     async def _post(self, caller: A2aCaller, known: KnownTask, sent: Message) -> None:

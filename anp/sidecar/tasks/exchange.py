@@ -30,12 +30,14 @@ from anp.interaction.operations import (
     TaskCreate,
 )
 from anp.interaction.record import Step
+from anp.protocols.a2a.words import A2A_URIS, A2aVersion
 from anp.protocols.gbz.side import session_of
 from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
 from anp.sidecar.tasks.delivery.lines import Line, Lines
 from anp.sidecar.tasks.delivery.outbox import Outbox
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
@@ -106,6 +108,8 @@ class SessionPeers:
         self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
+        self._over_a2a: dict[str, tuple[Channel, A2aVersion]] = {}
+        "Channels that were dialled for peers that take tasks over A2A."
         self._acked: dict[str, asyncio.Event] = {}
 
     async def close(self) -> None:
@@ -205,9 +209,10 @@ class SessionPeers:
             raise CallError(ErrorKind.POLICY, f"{peer} is not on your list")
         url = news_url(address, peer)
         target = LinkTarget(peer, url, guarded=True)
-        channel = await self._requesters.open(target, None, self._order)
+        lines = [uri for uri in self._order if uri not in A2A_URIS]
+        channel = await self._requesters.open(target, None, lines)
         selected = channel.peer_meta.selected_protocol
-        if selected not in self._order:
+        if selected not in lines:
             await channel.close("no protocol for tasks is common")
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE, f"{peer} takes no tasks at {url}"
@@ -234,6 +239,10 @@ class SessionPeers:
         selected = channel.peer_meta.selected_protocol
         if selected not in self._order:
             await channel.close("no protocol for tasks is common")
+            return None
+        if selected in A2A_URIS:
+            # It is no line: requests go one way, and what it tells has no numbers.
+            self._over_a2a[agent_name(peer)] = channel, A2A_URIS[selected]
             return None
         return channel, selected
 
@@ -267,6 +276,11 @@ class SessionPeers:
 
     async def unspoken(self, peer: str) -> None:
         """See `LineWork`."""
+        carried = self._over_a2a.pop(agent_name(peer), None)
+        if carried is not None:
+            carrier = A2aCarrier(self._sessions, *carried)
+            await carrier.run(lambda: self._sessions.standing.ours(peer))
+            return
         address = self._addresses.get(agent_name(peer), peer)
         while self._sessions.standing.works_for_us(peer):
             for log in self._sessions.standing.ours(peer):
