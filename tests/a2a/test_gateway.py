@@ -43,7 +43,7 @@ ANSWERS = [
 ]
 
 
-def agent(name: str, version: str, *args: str, **env: str) -> Any:
+def agent(name: str, version: str, *args: str, **env: Any) -> Any:
     environment, ending = VERSIONS[version]
     script = str(AGENTS / f"{name}{ending}.py")
     return running(script, *args, python=side_python(environment), **env)
@@ -111,8 +111,10 @@ def test_they_talk_through_two_daemons(tmp_path: Path, mine: str, other: str) ->
             peer = face_of(here, "gateway") + "surveyor"
             token = given.json()["token"]
             with agent("traveller", mine, peer, TOKEN=token) as traveller:
-                more = ("--expose", "*")
-                here.ok("attach", "a2a", traveller.url, "--name", "traveller", *more)
+                here.ok(
+                    *("attach", "a2a", traveller.url, "--name", "traveller"),
+                    *("--expose", "*"),
+                )
                 call = {"skill": "traveller.plan", "arguments": {"text": "go"}}
                 answers = ask(face_of(here, "a2a"), mine, {"data": call})
                 assert answers == ANSWERS
@@ -120,3 +122,32 @@ def test_they_talk_through_two_daemons(tmp_path: Path, mine: str, other: str) ->
                 tasks = there.ok("tasks", "list", "--json").json()["tasks"]
                 assert len(tasks) == 5
                 assert len({one["session"] for one in tasks}) == 1
+
+
+@clause("A2A-12")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_agent_knows_the_conversation_after_a_restart(
+    tmp_path: Path, version: str
+) -> None:
+    there = Anpd(tmp_path / "there", consensus__use="true")
+    here = Anpd(tmp_path / "here", consensus__use="true")
+    with agent("surveyor", version) as surveyor, here.up():
+        more = ("--expose", "*", "--conversational", "survey")
+        there.ok("attach", "a2a", surveyor.url, "--name", "surveyor", *more)
+
+        def said(*words: str) -> tuple[str, str]:
+            started = here.ok("tasks", "start", *words, "--json").json()
+            ended = here.ok("tasks", "watch", started["id"])
+            return started["session"], ended.stdout.strip()
+
+        with there.up():
+            peer = (there.address, "surveyor.survey")
+            session, answer = said(*peer, "--text", "hello")
+            assert answer == "note 1: hello"
+            same = ("surveyor.survey", "--session", session)
+            assert said(*same, "--text", "again")[1] == "note 2: again"
+            port = there.port
+        with there.up(port=port):
+            assert said(*same, "--text", "and again")[1] == "note 3: and again"
+            # Another session is another conversation.
+            assert said(*peer, "--text", "hello")[1] == "note 1: hello"

@@ -101,7 +101,7 @@ async def test_the_request_of_the_extension_over_a_channel(tmp_path: Path) -> No
         await channel.close("done")
 
 
-@clause("A2A-21", "A2A-25")
+@clause("A2A-21")
 async def test_push_and_other_versions_are_refused(tmp_path: Path) -> None:
     async with house_in(tmp_path, consensus__use=True) as house:
         channel = await opened(house, "urn:anpd:a2a:1.0")

@@ -164,9 +164,9 @@ class A2aRequester(CallingSide, WrittenSide):
 
     def _answered(self, call_id: str, answer: dict[str, Any]) -> None:
         if "error" in answer:
-            error = Fields(answer["error"], "error")
-            code = str(error.raw("code"))[:20]
-            self._refuse(call_id, code, error.text("message", most=10_000)[:500])
+            told = Fields(answer["error"], "error")
+            number = str(told.raw("code"))[:20]
+            self._refuse(call_id, number, told.text("message", most=10_000)[:500])
             return
         task = read_result(answer.get("result"), self._version)
         if not isinstance(task, A2aTask):
@@ -181,8 +181,8 @@ class A2aRequester(CallingSide, WrittenSide):
         elif task.state in {TaskState.FAILED, TaskState.CANCELED}:
             code = task.message.metadata.get("code") if task.message else None
             shown = code if isinstance(code, str) else str(task.state)
-            error = shown[:64], words[:500]
-            self._events.append(CallAnswered(call_id, None, error))
+            failure = shown[:64], words[:500]
+            self._events.append(CallAnswered(call_id, None, failure))
         else:
             reason = words[:500] or f"the task is {task.state}"
             self._refuse(call_id, Refusal.UNKNOWN_ACTION, reason)

@@ -8,4 +8,10 @@
 * `tokens`: The tokens of the callers of the A2A face: a file of the home with their
   hashes.
 * `rest`: The HTTP+JSON binding of A2A 1.0: paths and HTTP methods in place of JSON-RPC.
+* `channel`: A2A for peers, over the channels between daemons: no HTTP, and no
+  credentials.
+* `gateway`: The gateway for local agents that speak A2A only: each named peer is an A2A
+  agent.
+* `own_desk`: A2A for callers at this daemon: its own agent does their tasks.
+* `peer_desk`: A2A for local agents that speak nothing else: a peer does their tasks.
 """

@@ -63,7 +63,7 @@ class Conversation:
             context_id=self._context,
             task_id="" if task is None else task.id,
         )
-        found = None
+        found: Task | None = None
         request = SendMessageRequest(message=message)
         async for event in self._client.send_message(request):
             found = event.task

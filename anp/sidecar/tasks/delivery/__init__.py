@@ -2,4 +2,5 @@
 
 * `lines`: the channels over which GB/Z 185.6 carries sessions.
 * `outbox`: brings news to requesters that registered an address.
+* `a2a_carrier`: Tasks of ours at a peer that takes them over A2A.
 """
