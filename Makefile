@@ -15,7 +15,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env test-callers test-readme bench bench-long corpus-control test-sandbox test-unprivileged test-redis kill long-call test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env test-callers test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call test-everything attacks obedient soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -28,6 +28,7 @@ help:
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
+	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
 	@echo "make test-everything  the MCP reference server attached, by every face"
@@ -200,6 +201,12 @@ corpus-control: venv
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
 	ANPD_TASK_KILLS=35 $(BIN)/pytest -s tests/e2e/test_kill_tasks.py
+
+kill-files: venv
+	ANPD_FILE_KILLS=10 ANPD_FILE_SIZE=268435456 $(BIN)/pytest -n 0 -s tests/e2e/test_kill_files.py
+
+bench-files: venv
+	$(BIN)/python -m bench.files
 
 long-call: venv
 	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times

@@ -55,9 +55,10 @@ def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) 
         raise JsonError(f"not JSON: {exc.msg} at {where}") from None
     # Each container begins with a bracket, so a text with few of them cannot be deep
     # and most messages need no check of each value.
-    if text.count("[") + text.count("{") > max_depth:
+    if _has_brackets(text, more_than=max_depth):
         _check_depth(value, max_depth)
-    if SURROGATE_ESCAPE.search(text):
+    # The first look is fast, also over a long text without escapes, such as base64.
+    if "\\" in text and SURROGATE_ESCAPE.search(text):
         _check_surrogates(value)
     return value
 
@@ -98,6 +99,18 @@ def _decode(data: bytes | str, max_size: int) -> str:
     if size > max_size:
         raise JsonError(f"{size} bytes long, at most {max_size} are allowed")
     return data
+
+
+def _has_brackets(text: str, *, more_than: int) -> bool:
+    # Faster than counting where a long text has few of them.
+    for bracket in "[{":
+        place = text.find(bracket)
+        while place >= 0:
+            more_than -= 1
+            if more_than < 0:
+                return True
+            place = text.find(bracket, place + 1)
+    return False
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -97,6 +97,47 @@ class Client:
         """Return the bytes at `path`."""
         return self._ask("GET", path, params=params).content
 
+    def download(self, path: str) -> Generator[bytes, None, None]:
+        """Give the bytes at `path` as they come; they are whole if it does not raise.
+
+        Raises:
+            CallError: The daemon does not answer, or refuses.
+        """
+        import httpx
+
+        try:
+            with self._http.stream("GET", path) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise self._refusal(answer)
+                yield from answer.iter_raw()
+        except httpx.HTTPError as exc:
+            raise self._unreachable(exc) from exc
+
+    def upload(self, path: Path, *, name: str, media_type: str) -> Any:
+        """Send a file to the daemon; return what it says of it.
+
+        Raises:
+            CallError: The file cannot be read, or the daemon refuses it.
+        """
+        try:
+            with path.open("rb") as file:
+                answer = self._ask(
+                    "POST",
+                    "/v1/files",
+                    content=file,
+                    headers={
+                        "content-type": "application/octet-stream",
+                        "content-length": str(os.fstat(file.fileno()).st_size),
+                    },
+                    params={"name": name, "media_type": media_type},
+                )
+        except OSError as exc:
+            raise CallError(
+                ErrorKind.USAGE, f"{path} cannot be read: {exc.strerror}"
+            ) from exc
+        return _read(answer)
+
     def post(
         self, path: str, body: dict[str, Any] | None = None, **headers: str
     ) -> Any:

@@ -24,6 +24,7 @@ __all__ = [
     "CancelRequest",
     "Chunk",
     "EventContent",
+    "FILE_URN",
     "Message",
     "MessagePurpose",
     "Part",
@@ -45,6 +46,13 @@ LOCAL: Final = "local:"
 
 Extra = Mapping[str, Any]
 "Fields of an object that the model does not know, as JSON."
+
+
+FILE_URN: Final = "urn:anpd:file:"
+"Beginning of the URI of a file that its sender keeps, and gives out piece by piece."
+
+MAX_FILE_URI: Final = 200
+"Longest such URI, in characters."
 
 
 class PartyMode(StrEnum):
@@ -138,6 +146,17 @@ class Part:
     metadata: Extra = field(default_factory=dict)
 
     extra: Extra = field(default_factory=dict)
+
+    @property
+    def is_file(self) -> bool:
+        """True for a file that its sender keeps until it is read."""
+        return (
+            self.kind is PartKind.URI
+            and str(self.content).startswith(FILE_URN)
+            and len(str(self.content)) <= MAX_FILE_URI
+            and self.size is not None
+            and bool(self.sha256)
+        )
 
     @classmethod
     def text(cls, content: str, **more: Any) -> Part:

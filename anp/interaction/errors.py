@@ -17,6 +17,9 @@ class InteractionFault(StrEnum):
     UNKNOWN_SESSION = "unknown_session"
     UNKNOWN_TASK = "unknown_task"
 
+    UNKNOWN_FILE = "unknown_file"
+    "The file is not kept here, or not any more. Not in the text of GB/Z: ours."
+
     NOT_ALLOWED = "not_allowed"
     "The sender is not who may do this."
 

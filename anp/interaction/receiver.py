@@ -105,7 +105,7 @@ class Receiver(SessionRecord):
             case TaskCancel(task=name):
                 self._cancel(step, name, sender, ref=ref, wall_now=wall_now)
             case TaskGet(task=name):
-                task = self._readable(name, sender)
+                task = self.readable(name, sender)
             case MessageSend(message=message):
                 self._message(
                     step, message, sender, ref=ref, now=now, wall_now=wall_now
@@ -404,7 +404,8 @@ class Receiver(SessionRecord):
         change = TaskChange(task=task.id, state=TaskState.CANCELED, at=wall_now)
         self._add(step, change, by=self.own, wall_now=wall_now)
 
-    def _readable(self, name: str, sender: str) -> Task:
+    def readable(self, name: str, sender: str) -> Task:
+        """Return a task that a peer may read; InteractionError for any other."""
         task = self._task(name)
         if sender not in (task.requester, task.executor):
             raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")

@@ -25,4 +25,5 @@
 * `a2a`: the A2A interface; still empty.
 * `groups`: groups and schedules; still empty.
 * `tasks`: tasks that last, at peers and for peers.
+* `files`: Files of tasks, from disk to disk and never whole in memory.
 """

@@ -84,7 +84,9 @@ class Daemon:
         self.capability_calls, self.bundles = offer.capability_calls, offer.bundles
         self.consensus, self.heard = offer.consensus, offer.heard
         self.uses = UseCounter(self.store)
-        calls = make_calls(config, peers, code, minds, offer, self.observer, self.uses)
+        calls = make_calls(
+            home, config, peers, code, minds, offer, self.observer, self.uses
+        )
         self.directory = Directory(
             store=self.store,
             book=self.book,
@@ -164,6 +166,9 @@ class Daemon:
             await self.reload()
             # Halves of the owner's protocols are ready before the first hello.
             await self.consensus.settle()
+            # Before a peer can ask for a file.
+            await asyncio.to_thread(self.tasks.folders.clear)
+            await asyncio.to_thread(self.tasks.files.spool.load)
             self.port = await self.links.listen(
                 self.config.listen.host, self.config.listen.port, self._pages
             )

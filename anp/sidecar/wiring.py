@@ -42,6 +42,8 @@ from anp.sidecar.consensus.builtin import written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
+from anp.sidecar.files.spool import PURPOSE as FILES_AT_REST
+from anp.sidecar.files.spool import Spool
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.accounts import Spending
@@ -323,6 +325,7 @@ class CallParts:
 
 
 def make_calls(
+    home: Home,
     config: Config,
     peers: PeerParts,
     code: CodeParts,
@@ -455,6 +458,13 @@ def make_calls(
         policy=peers.policy,
         limits=written.limits,
         config=config.interaction,
+        spool=Spool(
+            home.files,
+            peers.key.derive(FILES_AT_REST),
+            max_file=config.interaction.max_file,
+            max_files=config.interaction.max_files,
+        ),
+        call_files=home.call_files,
         is_linked=links.has_link,
         order=[one for one in config.interaction.order if offer.consensus.written(one)],
         think=think,

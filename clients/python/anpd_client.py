@@ -25,6 +25,7 @@ import http.client
 import json
 import mimetypes
 import os
+import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ __all__ = ["Anpd", "AnpdError", "ApprovalPending", "Call", "Result", "TaskState"
 
 MAX_ANSWER = 64 * 1024 * 1024
 "Largest answer that is read, in bytes."
+
+COPY_SIZE = 256 * 1024
+"Bytes of a file that are in memory at a time."
 
 MAX_FILE = 1024 * 1024 * 1024
 "Largest content of a task that is read, in bytes."
@@ -323,7 +327,7 @@ class Anpd:
         input: Mapping[str, Json] | None = None,
         *,
         text: str | None = None,
-        files: Mapping[str, bytes] | None = None,
+        files: Mapping[str, bytes | Path] | None = None,
         session: str | None = None,
         depends_on: Sequence[str] = (),
         notify: bool = False,
@@ -336,7 +340,7 @@ class Anpd:
             capability: Its name; empty when the text says what to do.
             input: The arguments.
             text: Plain words.
-            files: Bytes that are sent along, by name.
+            files: Bytes, or paths of files of any size, that are sent along, by name.
             session: Id of the session that it joins.
             depends_on: Ids of tasks of that session to be completed before.
             notify: Keep no connection; the peer dials our daemon when it has news.
@@ -345,7 +349,7 @@ class Anpd:
         """
         body: dict[str, Json] = {
             "capability": capability,
-            "parts": _parts(files),
+            "parts": self._parts(files),
             "depends_on": list(depends_on),
             "notify": notify,
             "trust_first_use": trust_first_use,
@@ -387,7 +391,7 @@ class Anpd:
         text: str | None = None,
         value: Json = None,
         *,
-        files: Mapping[str, bytes] | None = None,
+        files: Mapping[str, bytes | Path] | None = None,
         action: str = "accept",
     ) -> TaskState:
         """Send a message about a task, such as the answer to its question.
@@ -398,7 +402,7 @@ class Anpd:
             files: Bytes that are sent along, by name.
             action: `decline` gives no answer.
         """
-        body: dict[str, Json] = {"parts": _parts(files), "action": action}
+        body: dict[str, Json] = {"parts": self._parts(files), "action": action}
         if text is not None:
             body["text"] = text
         if value is not None:
@@ -408,6 +412,71 @@ class Anpd:
     def cancel_task(self, task_id: str) -> TaskState:
         """Ask for the end of a task; how it ends is the peer's report."""
         return _task(self._ask("POST", f"{_task_path(task_id)}/cancel", {})[1])
+
+    def upload(self, path: Path, name: str = "") -> str:
+        """Give the daemon a file of any size; return its id, for `file` of a part.
+
+        Args:
+            name: Name for the peer; empty for that of the file.
+        """
+        media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        query = urlencode({"name": name or path.name, "media_type": media_type})
+        connection = self._connect()
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                sent = {
+                    "Content-Type": "application/octet-stream",
+                    "Content-Length": str(size),
+                }
+                if self._token is not None:
+                    sent["Authorization"] = f"Bearer {self._token.strip()}"
+                connection.request("POST", f"/v1/files?{query}", file, sent)
+                answer = connection.getresponse()
+                found = _read(answer)
+        except http.client.HTTPException as exc:
+            raise _unreachable(str(exc)) from exc
+        finally:
+            connection.close()
+        if answer.status >= 400:
+            raise AnpdError(found)
+        return str(found["id"])
+
+    def save_artifact(self, task_id: str, number: str, path: Path) -> None:
+        """Write the bytes of a part, by its `artifact`, into a new file.
+
+        Of a file that is on its way yet the error has `retry_after`. When less than all
+        of it comes, nothing is left.
+        """
+        target = f"{_task_path(task_id)}/artifacts/{quote(number, safe='')}"
+        connection = self._connect()
+        written = path.with_name(f".{path.name}.part")
+        try:
+            answer = self._send(connection, "GET", target, None, {})
+            if answer.status != 200:
+                raise AnpdError(_read(answer))
+            with written.open("wb") as file:
+                # An answer that ends early is an error of the library's.
+                shutil.copyfileobj(answer, file, COPY_SIZE)
+                if file.tell() != int(answer.getheader("Content-Length", "-1")):
+                    raise _unreachable("the daemon ended while it gave a file")
+            os.link(written, path)
+        except http.client.HTTPException as exc:
+            raise _unreachable(str(exc)) from exc
+        finally:
+            connection.close()
+            written.unlink(missing_ok=True)
+
+    def _parts(self, files: Mapping[str, bytes | Path] | None) -> list[dict[str, Json]]:
+        parts: list[dict[str, Json]] = []
+        for name, content in (files or {}).items():
+            if isinstance(content, Path):
+                parts.append({"file": self.upload(content, name)})
+                continue
+            media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+            data = base64.b64encode(content).decode("ascii")
+            parts.append({"bytes": data, "media_type": media_type, "name": name})
+        return parts
 
     def next_task(
         self, wait: float = 0, *, attachment: str | None = None
@@ -481,7 +550,7 @@ class Anpd:
     ) -> dict[str, Json]:
         """Send a part of the result: a text, a JSON value, or files by name."""
         return self._inbox(
-            task_id, "parts", text=text, value=value, parts=_parts(files)
+            task_id, "parts", text=text, value=value, parts=self._parts(files)
         )
 
     def ask(
@@ -678,17 +747,6 @@ def _task(found: Mapping[str, Json]) -> TaskState:
     defaults: dict[str, Json] = {"question": None, "messages": []}
     names = TaskState.__dataclass_fields__
     return TaskState(**{name: ({**defaults, **found})[name] for name in names})
-
-
-def _parts(files: Mapping[str, bytes] | None) -> list[dict[str, Json]]:
-    return [
-        {
-            "bytes": base64.b64encode(data).decode("ascii"),
-            "media_type": mimetypes.guess_type(name)[0] or "application/octet-stream",
-            "name": name,
-        }
-        for name, data in (files or {}).items()
-    ]
 
 
 def _result(found: Mapping[str, Json]) -> Result:

@@ -103,6 +103,13 @@ NOT_MEANT: Final = re.compile(
     r"|(?:不是|不用|而非|非)\s?(?:json|xml|二进制)|json[\s-]{0,2}(?:schema|模式)",
     re.IGNORECASE,
 )
+NO_JSON: Final = re.compile(
+    r"\b(?:not|no|non|never|rather than|instead of)[\s-]{1,3}json\b(?![\s-]{0,2}schema)"
+    r"|(?:不是|不用|而非|非)\s?json",
+    re.IGNORECASE,
+)
+"""Words that deny JSON: whatever the format is, it is another one."""
+
 FORMAT: Final = re.compile(
     rf"(json)|\b(?:{_OTHERS})\b|xml|二进制|大端|小端", re.IGNORECASE
 )
@@ -118,8 +125,9 @@ def encoding_of(outline: Outline) -> str:
     """Return `json`, or the document's own words about its encoding.
 
     The first section that names a format decides. A section with only a character set
-    means JSON. A section without any known format means another encoding, since that
-    error costs one round, while a wrong `json` costs a broken agreement.
+    means JSON, unless it denies that. A section without any known format means another
+    encoding, since that error costs one round, while a wrong `json` costs a broken
+    agreement.
     """
     unknown = ""
     sections = outline.sections
@@ -130,7 +138,7 @@ def encoding_of(outline: Outline) -> str:
         named = FORMAT.search(NOT_MEANT.sub(" ", words))
         if named is not None:
             return JSON if named[1] else _name(section, words)
-        if not CHARACTERS.search(words):
+        if NO_JSON.search(words) or not CHARACTERS.search(words):
             unknown = unknown or _name(section, words)
     return unknown or JSON
 

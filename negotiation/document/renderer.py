@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from negotiation.document.markdown import read_outline
+from negotiation.document.prose import JSON, encoding_of
 from negotiation.document.reader import read_document
 from negotiation.document.shape import (
     MAX_DOCUMENT_SIZE,
@@ -34,6 +36,9 @@ __all__ = ["render_document", "render_encoded_document"]
 
 REPLY_TIMEOUT: Final = 15
 "Seconds after which a request counts as unanswered, as in the seed's example (ANP-35)."
+
+NO_JSON_SAID: Final = "The messages are not JSON."
+"Said of an encoding that names no known format, which would be read as JSON."
 
 HEX_LINE: Final = 24
 "Bytes in one line of a hex block."
@@ -139,8 +144,8 @@ def render_encoded_document(
         requirement: The need in words, any text (ANP-4).
         request_schema: Schema of the values of a whole request, message id included.
         response_schema: Schema of the values of a whole response, good or bad.
-        encoding: Markdown that describes the encoding of values; it must name the
-            format and have no heading.
+        encoding: Markdown that describes the encoding of values, without a heading.
+            Where it names no known format, a sentence says that it is not JSON.
         examples: At least one of each kind (ANP-70).
 
     Raises:
@@ -150,9 +155,12 @@ def render_encoded_document(
         request, response = prepared(request_schema), prepared(response_schema)
     except SchemaError as exc:
         raise DocumentError(f"cannot write a document: {exc}") from None
+    said = encoding.strip()
+    if said and encoding_of(read_outline(f"# Encoding\n\n{said}\n")) == JSON:
+        said = f"{said} {NO_JSON_SAID}"
     parts = [
         *("# Requirement", _quoted(requirement)),
-        *("# Encoding", encoding.strip()),
+        *("# Encoding", said),
         *("# Request message", _fenced(request)),
         *("# Response message", _fenced(response)),
     ]
@@ -174,8 +182,8 @@ def render_encoded_document(
         or (read.request_schema, read.response_schema) != (request, response)
     ):
         raise DocumentError(
-            "cannot write a document: its parts read as something else; name the format"
-            " in the text about the encoding, without headings and blocks"
+            "cannot write a document: its parts read as something else; the text about "
+            "the encoding has no headings and blocks, and does not speak of JSON"
         )
     return text
 

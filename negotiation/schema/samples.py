@@ -52,6 +52,7 @@ FORMATS: Final[dict[str, tuple[str, str]]] = {
     ),
     "json-pointer": ("/a/0", ""),
     "regex": ("^a+$", "b"),
+    "path": ("notes.txt", "data/a.bin"),
 }
 "Two values of each known format."
 

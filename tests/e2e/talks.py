@@ -31,6 +31,7 @@ AGENT = '''
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Protocol
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from anp.cli.commands.tasks.watch import save_file
+from anp.cli.commands.tasks.saved import save_file
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.talks import AGENT
@@ -303,8 +303,8 @@ def test_a_peers_name_for_a_file_is_data(tmp_path: Path) -> None:
         "x" * 500 + ".txt": "x" * 116 + ".txt",
     }
     for name, wanted in names.items():
-        assert save_file(folder, name, b"new").name == wanted
+        assert save_file(folder, name, [b"new"]).name == wanted
     (folder / "link.txt").symlink_to(outside)
-    assert save_file(folder, "link.txt", b"new").name == "link-1.txt"
+    assert save_file(folder, "link.txt", [b"new"]).name == "link-1.txt"
     assert not outside.exists()
     assert {path.parent for path in folder.iterdir()} == {folder}

@@ -51,6 +51,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/config": (),
     "anp/sidecar/consensus": (),
     "anp/sidecar/consensus/written": ("test_gbz_shells", "test_shells"),
+    "anp/sidecar/files": (),
     "anp/sidecar/library": (),
     "anp/sidecar/mcp": (),
     "anp/sidecar/minds": ("test_accounts",),

@@ -7,6 +7,8 @@
 * `side`: the common part of both sides of a channel that carries calls of one turn.
 * `requester`: the side that calls.
 * `provider`: the side that is called.
+* `file_fields`: Pieces of files in `task.get` and `ack`: fields that the text does not
+  name.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ from anp.interaction.operations import (
 )
 from anp.interaction.states import MAX_STATE, TaskState, is_legal
 from anp.protocols.fields import Fields, invalid
+from anp.protocols.gbz.file_fields import read_piece, read_range
 from anp.protocols.gbz.words import (
+    FILE,
     MODES,
     PROGRESS,
     PURPOSES,
@@ -175,7 +177,11 @@ def _task_cancel(fields: Fields, ref: int) -> Operation:
 
 
 def _task_get(fields: Fields, ref: int) -> Operation:
-    return TaskGet(session=fields.text("sessionId"), task=fields.text("id"))
+    return TaskGet(
+        session=fields.text("sessionId"),
+        task=fields.text("id"),
+        file=read_range(fields.take(FILE)),
+    )
 
 
 def _message_send(fields: Fields, ref: int) -> Operation:
@@ -204,7 +210,10 @@ def _ack(fields: Fields, ref: int) -> Operation:
     task = fields.take("task")
     found = None if task is None else _as_state(_task(_inner(fields, task, "a task")))
     return Acknowledgement(
-        session=fields.optional_text("sessionId"), ref=ref, task=found
+        session=fields.optional_text("sessionId"),
+        ref=ref,
+        task=found,
+        piece=read_piece(fields.take(FILE)),
     )
 
 

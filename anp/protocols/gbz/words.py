@@ -9,6 +9,7 @@ from anp.interaction.elements import MessagePurpose, PartyMode, SenderRole
 from anp.interaction.states import TaskState
 
 __all__ = [
+    "FILE",
     "GBZ_URI",
     "GBZ_VERSION",
     "GbzOperation",
@@ -56,6 +57,10 @@ class SendStyle(StrEnum):
     NOTIFY = "notify"
     "As `stream`, also over later connections; see `notify.register`."
 
+
+FILE: Final = "file"
+"""Field of `task.get` and of its `ack` with a piece of a file. The text of the protocol
+has no such field, and says that fields it does not name are legal."""
 
 PROGRESS: Final = "progress"
 "The word for a task's state that is an information and no state (GBZ-Q2)."

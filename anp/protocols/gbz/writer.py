@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 from typing import Any
 
 from anp.interaction.elements import (
@@ -16,6 +17,7 @@ from anp.interaction.elements import (
 )
 from anp.interaction.operations import (
     Acknowledgement,
+    FilePiece,
     MessageSend,
     NotifyRegister,
     NotifyUnregister,
@@ -30,7 +32,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.protocols.gbz.reader import INTENT, is_json
-from anp.protocols.gbz.words import PROGRESS, GbzOperation
+from anp.protocols.gbz.words import FILE, PROGRESS, GbzOperation
 from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
@@ -55,6 +57,7 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
         JsonError: It is nothing that a strict reader takes.
     """
     op, value = _frame(operation)
+    piece = operation.piece if isinstance(operation, Acknowledgement) else None
     if isinstance(operation, Acknowledgement | RefusedOperation):
         ref = operation.ref
     try:
@@ -67,10 +70,22 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
         data = text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as exc:
         raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
+    parse_json(data, max_size=max(max_size, len(data)))
+    if piece is not None:
+        data = _with_piece(data, piece)
     if len(data) > max_size:
         raise GbzTooLarge(f"{len(data)} bytes, at most {max_size} are sent")
-    parse_json(data, max_size=max_size)
     return data
+
+
+def _with_piece(data: bytes, piece: FilePiece) -> bytes:
+    """Return a frame with a piece of a file in it.
+
+    Base64 needs no look at each character, as the JSON of anything else does.
+    """
+    head = f',"{FILE}":{{"offset":{piece.offset},"data":"'.encode("ascii")
+    content = binascii.b2a_base64(piece.data, newline=False)
+    return b"".join((data[:-1], head, content, b'"}}'))
 
 
 def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
@@ -94,6 +109,7 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
             value = {"sessionId": session_id, **_given(taskId=name)}
             return GbzOperation.NOTIFY_UNREGISTER, value
         case Acknowledgement(session=session_id, task=found):
+            # Its piece of a file is put in at the end.
             told = {} if found is None else {"task": _task(found)}
             return GbzOperation.ACK, {"sessionId": session_id, **told}
         case RefusedOperation(session=session_id, code=code, text=text):
@@ -123,8 +139,12 @@ def _of_task(
             return GbzOperation.TASK_UPDATE, _update(operation)
         case TaskCancel(session=session_id, task=name):
             return GbzOperation.TASK_CANCEL, {"id": name, "sessionId": session_id}
-        case TaskGet(session=session_id, task=name):
-            return GbzOperation.TASK_GET, {"id": name, "sessionId": session_id}
+        case TaskGet(session=session_id, task=name, file=file):
+            value: dict[str, Any] = {"id": name, "sessionId": session_id}
+            if file is not None:
+                place = {"offset": file.offset, "length": file.length}
+                value[FILE] = {"id": file.id, **place}
+            return GbzOperation.TASK_GET, value
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from anp.sidecar.api.operations.calls import CallOperations
 from anp.sidecar.api.operations.capabilities import CapabilityOperations
 from anp.sidecar.api.operations.daemon import DaemonOperations
 from anp.sidecar.api.operations.distribution import DistributionOperations
+from anp.sidecar.api.operations.files import FileOperations
 from anp.sidecar.api.operations.inbox import InboxOperations
 from anp.sidecar.api.operations.negotiations import NegotiationOperations
 from anp.sidecar.api.operations.peers import PeerOperations
@@ -81,6 +82,7 @@ def operations_of(
         PeerOperations(daemon),
         TaskOperations(daemon),
         SessionOperations(daemon),
+        FileOperations(daemon),
         InboxOperations(daemon),
     )
     return [operation for noun in nouns for operation in operations_in(noun)]

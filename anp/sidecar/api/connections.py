@@ -50,7 +50,8 @@ class ConnectionLimits:
     "Seconds for the headers of a request, from the connection or its first byte."
 
     body_seconds: float = 30.0
-    "Seconds for the whole body of a request, from the end of its headers."
+    """Seconds for the whole body of a request, from the end of its headers; of an
+    upload, for each piece of it."""
 
     unread_seconds: float = 60.0
     "Seconds for which a client may read nothing of an answer that waits for it."
@@ -189,6 +190,8 @@ class ApiConnection(H11Protocol):
         self._limits = config.limits
         self.known = False
         "True once a request was let in."
+
+        self._pieces: tuple[object, int] = (None, 0)
         self._seen: tuple[Phase, object] = (Phase.HEADERS, None)
         self._since = time.monotonic()
         self._unread: asyncio.TimerHandle | None = None
@@ -212,7 +215,7 @@ class ApiConnection(H11Protocol):
         Args:
             now: In seconds on one monotonic clock.
         """
-        seen = (self._phase(), self.cycle)
+        seen = (self._phase(), (self.cycle, self._taken))
         if seen != self._seen:
             self._seen, self._since = seen, now
         match seen[0]:
@@ -223,6 +226,15 @@ class ApiConnection(H11Protocol):
             case _:
                 return None
         return reason if now - self._since > limit else None
+
+    def took_piece(self) -> None:
+        """Give the upload at hand its time anew, since a piece of it was taken."""
+        self._pieces = (self.cycle, self._taken + 1)
+
+    @property
+    def _taken(self) -> int:
+        """Pieces of the upload at hand; 0 for every other request."""
+        return self._pieces[1] if self._pieces[0] is self.cycle else 0
 
     def end(self, reason: str) -> None:
         """End the connection at once."""

@@ -14,7 +14,14 @@ from pydantic_core import core_schema
 
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.problems import PROBLEM_TYPE, Problem
-from anp.sidecar.api.table import JSON_TYPE, LocalScope, Media, Operation, adapter_of
+from anp.sidecar.api.table import (
+    BYTES_TYPE,
+    JSON_TYPE,
+    LocalScope,
+    Media,
+    Operation,
+    adapter_of,
+)
 from anp.sidecar.config.schema import field_texts
 
 __all__ = ["openapi"]
@@ -173,9 +180,12 @@ def _operation(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
         content = {"schema": schemas.body(operation.body)}
     elif operation.raw_body:
         content = {"schema": {"type": "object"}}
+    elif operation.upload:
+        content = {"schema": {"type": "string", "format": "binary"}}
     else:
         return shown
-    shown["requestBody"] = {"required": True, "content": {"application/json": content}}
+    media_type = BYTES_TYPE if operation.upload else JSON_TYPE
+    shown["requestBody"] = {"required": True, "content": {media_type: content}}
     return shown
 
 
@@ -224,7 +234,7 @@ def _responses(operation: Operation, schemas: _Schemas) -> dict[str, Any]:
             "description": text,
             "content": {media_type: {"schema": schemas.answer(kind)}},
         }
-    has_body = operation.body is not None or operation.raw_body > 0
+    has_body = operation.body is not None or operation.raw_body > 0 or operation.upload
     statuses = {*ALWAYS, *operation.problems, *(WITH_BODY if has_body else ())}
     if "{" in operation.path:
         statuses |= {404, 409}

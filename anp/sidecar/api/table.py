@@ -26,6 +26,7 @@ from negotiation.errors import JsonError
 from negotiation.strict_json import Json, parse_json
 
 __all__ = [
+    "BYTES_TYPE",
     "JSON_TYPE",
     "MAX_BODY",
     "STRICT",
@@ -36,6 +37,7 @@ __all__ = [
     "Query",
     "adapter_of",
     "check_scope",
+    "check_type",
     "get",
     "give_scope",
     "integer_of",
@@ -53,6 +55,7 @@ STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 "The rules by which bodies are read: no unknown field, no text for a number."
 
 JSON_TYPE: Final = "application/json"
+BYTES_TYPE: Final = "application/octet-stream"
 
 SCOPE: Final = "anpd.scope"
 "The key of a request's state (ASGI) under which its scope stands."
@@ -150,6 +153,9 @@ class Operation:
 
     raw_body: int = 0
     "Most bytes of a body that the handler gets byte for byte; 0 without such a body."
+
+    upload: bool = False
+    "True when the handler reads the bytes of a file from the body, of any size."
 
     query: tuple[Query, ...] = ()
     "Its query parameters; others are refused."
@@ -313,6 +319,14 @@ def adapter_of(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+def check_type(request: Request, wanted: str) -> None:
+    """Let a body pass that has a media type; ApiError for any other."""
+    # A page of another site can send text/plain without asking first (CORS).
+    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if sent != wanted:
+        raise ApiError(415, f"the content type has to be {wanted}")
+
+
 async def read_body(kind: type, request: Request) -> object:
     """Return the body of a request as an object of a declared class.
 
@@ -323,10 +337,7 @@ async def read_body(kind: type, request: Request) -> object:
 
 
 async def _read(request: Request, most: int) -> bytes:
-    # A page of another site can send text/plain without asking first (CORS).
-    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if sent != JSON_TYPE:
-        raise ApiError(415, f"the content type has to be {JSON_TYPE}")
+    check_type(request, JSON_TYPE)
     data = bytearray()
     async for chunk in request.stream():
         data += chunk

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from anp.interaction.elements import Part
+from anp.interaction.elements import Part, PartKind
 
 __all__ = [
+    "GivenFile",
     "Threads",
     "current_threads",
     "Question",
@@ -72,8 +73,22 @@ class Reply:
     def text(self) -> str:
         """The texts of the answer, joined by line ends."""
         return "\n".join(
-            part.content for part in self.parts if isinstance(part.content, str)
+            str(part.content) for part in self.parts if part.kind is PartKind.TEXT
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFile:
+    """A file that the agent gives, in the folder of its call."""
+
+    path: str
+    "Absolute; the agent's words, so that it has to be checked."
+
+    name: str = ""
+    "Name for people; empty for that of the path."
+
+    media_type: str = ""
+    "Empty for the usual one of the name."
 
 
 class Requester(Protocol):
@@ -98,6 +113,17 @@ class Requester(Protocol):
 
     async def update(self, parts: Sequence[Part]) -> None:
         """Pass on the next part of the result; return when there is room for more."""
+
+    @property
+    def folder(self) -> str:
+        """Path of the folder of this call; the agent may write its files there."""
+
+    async def send_file(self, file: GivenFile) -> None:
+        """Pass on a file as the next part of the result.
+
+        Raises:
+            ToolError: It is not in the call's folder, or there is no room for it.
+        """
 
     async def ask(self, question: Question) -> Reply:
         """Ask, and wait for the answer."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.part_json import part_json
-from anp.sidecar.attachments.requester import Question, Reply
+from anp.sidecar.attachments.requester import GivenFile, Question, Reply
 from negotiation.errors import NegotiationError
 
 __all__ = [
@@ -149,6 +149,15 @@ class UpdateTeller:
         self._write = write
         self._send = send
         self._count = _Count()
+
+    @property
+    def folder(self) -> str:
+        """See `Requester`: a protocol that was negotiated has no files."""
+        return ""
+
+    async def send_file(self, file: GivenFile) -> None:
+        """See `Requester`."""
+        raise ToolError(400, "nobody takes files in a call")
 
     @property
     def was_told(self) -> bool:

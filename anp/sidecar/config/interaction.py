@@ -37,6 +37,12 @@ class InteractionConfig(Section):
     max_size: Bytes = 1024 * 1024 * 1024
     "Bytes of all sessions; then the oldest go, and with open tasks alone no new ones."
 
+    max_file: Bytes = 1024 * 1024 * 1024
+    "Most bytes of one file that is sent or taken with a task."
+
+    max_files: Bytes = 16 * 1024 * 1024 * 1024
+    "Bytes of all files kept; a listed peer fills at most a quarter, others a 16th."
+
     max_wait: Seconds = 86_400.0
     "Seconds for which a task may wait for its peer's first word, or for yours."
 

@@ -119,6 +119,16 @@ class Home:
         return self.path / "store"
 
     @property
+    def files(self) -> Path:
+        """The folder of the files of tasks, encrypted; made with the first one."""
+        return self.path / "files"
+
+    @property
+    def call_files(self) -> Path:
+        """The folder of the folders of calls at work, whose files are in clear."""
+        return self.path / "calls-at-work"
+
+    @property
     def consensus(self) -> Path:
         """The folder of the owner's protocols by URI, made when one is published."""
         return self.path / "consensus"

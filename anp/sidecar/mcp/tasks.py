@@ -197,7 +197,9 @@ class TaskTools:
                 if "artifact" not in part or part.get("continued"):
                     continue
                 place = f"{path}/artifacts/{segment_of(part['artifact'])}"
-                data = await self._api.content(place, most=room)
+                data = None
+                if part["size"] <= room:
+                    data = await self._api.content(place, most=room)
                 if data is None:
                     part["not_shown"] = "too large; `anpd tasks` saves it"
                     continue

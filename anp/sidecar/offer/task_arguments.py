@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from anp.interaction.elements import Part, PartKind, Task
 from anp.sidecar.attachments.part_json import part_json, takes_file
 from negotiation.need import Capability
 
-__all__ = ["UnfitPartsError", "arguments_of"]
+__all__ = ["LaidFile", "UnfitPartsError", "arguments_of"]
+
+MAX_INLINE: Final = 2 * 1024 * 1024
+"Most bytes of a file that an argument has in base64."
 
 
 class UnfitPartsError(Exception):
     """The contents of a task are no arguments of its capability; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaidFile:
+    """A file in the place of its argument, until it is fetched or has a path."""
+
+    part: Part
+
+    as_path: bool
+    "The argument is a path; else an object with the bytes."
 
 
 def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
@@ -69,29 +83,53 @@ def _lay(arguments: dict[str, Any], properties: dict[str, Any], file: Part) -> N
     single = [
         name
         for name, one in properties.items()
-        if takes_file(one) and name not in arguments
+        if _takes_file(one) and name not in arguments
     ]
     # Without its ending, `photo.png` is the file for `photo`.
     wanted = {file.name, file.name.rpartition(".")[0]}
     places = [name for name in (*lists, *single) if name in wanted]
     for place in places or [*lists, *single]:
         if place in single:
-            arguments[place] = part_json(file)
+            arguments[place] = _laid(file, properties[place])
             return
         if isinstance(given := arguments.get(place, []), list):
-            arguments[place] = [*given, part_json(file)]
+            arguments[place] = [*given, _laid(file, properties[place]["items"])]
             return
     raise UnfitPartsError(
         f"there is no place for the file {file.name[:100]!r} among the arguments"
     )
 
 
+def _laid(file: Part, schema: Any) -> Any:
+    as_path = not takes_file(schema)
+    if not as_path and file.is_file and (file.size or 0) > MAX_INLINE:
+        raise UnfitPartsError(
+            f"the argument for {file.name[:100]!r} takes at most {MAX_INLINE} bytes"
+        )
+    if as_path and file.kind is PartKind.URI and not file.is_file:
+        raise UnfitPartsError("nobody fetches the content elsewhere of a file")
+    if as_path or file.is_file:
+        return LaidFile(file, as_path)
+    return part_json(file)
+
+
 def _takes_files(schema: Any) -> bool:
     return (
         isinstance(schema, dict)
         and schema.get("type") == "array"
-        and takes_file(schema.get("items"))
+        and _takes_file(schema.get("items"))
     )
+
+
+def _takes_file(schema: Any) -> bool:
+    return takes_file(schema) or _takes_path(schema)
+
+
+def _takes_path(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    branches = schema.get("anyOf", ())
+    return schema.get("format") == "path" or any(map(_takes_path, branches))
 
 
 def _properties(capability: Capability) -> dict[str, Any]:
@@ -118,5 +156,6 @@ def _only_text(capability: Capability) -> str | None:
     if len(required) != 1:
         return None
     kind = _properties(capability).get(required[0])
-    is_text = isinstance(kind, dict) and kind.get("type") == "string"
+    is_string = isinstance(kind, dict) and kind.get("type") == "string"
+    is_text = is_string and not _takes_path(kind)
     return str(required[0]) if is_text else None

@@ -1,4 +1,4 @@
-"""The capability that a task without a name of one asks for."""
+"""The words of a requester: the capability that it means, and its answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from anp.interaction.elements import Message, Part
+from anp.interaction.elements import Message, Part, PartKind
+from anp.sidecar.attachments.requester import Reply, ReplyAction
 
-__all__ = ["Choice", "Chooser", "Chosen", "NoSkill", "Wanted"]
+__all__ = ["ACTION", "Choice", "Chooser", "Chosen", "NoSkill", "TaskAnswer", "Wanted"]
+
+ACTION = "action"
+"Entry in the metadata of an answer: see `ReplyAction`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +50,22 @@ class Chooser(Protocol):
             peer: Id of the requester.
             messages: Everything that it said about the task so far.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAnswer:
+    """A message of the requester for a task that waits for it."""
+
+    message: Message
+
+    @property
+    def reply(self) -> Reply:
+        """The message as an answer to a question."""
+        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
+        value = next(
+            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
+        )
+        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
+        return Reply(
+            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
+        )

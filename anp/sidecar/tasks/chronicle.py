@@ -194,7 +194,7 @@ class Chronicle:
         return found[-most:], last
 
     async def content(self, task: KnownTask, place: ContentPlace) -> Part:
-        """Return the whole content that begins at a place.
+        """Return the whole content that begins at a place, or what announces a file.
 
         Raises:
             UnknownError: None begins there, a piece is missing yet, or it is too long.
@@ -314,6 +314,8 @@ def _message_at(
 def _join(first: Message, part: int, pieces: dict[int, Message]) -> Part:
     """Return the part when all its pieces are there; LookupError until then."""
     found = [first.parts[part]]
+    if found[0].is_file:
+        return found[0]
     if found[0].kind is not PartKind.BYTES:
         raise UnknownError("that content is no bytes; the event has it itself")
     index = 0 if first.chunk is None else first.chunk.index

@@ -16,12 +16,14 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.record import Step
 from anp.interaction.states import is_terminal
 from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.tasks.choice import TaskAnswer
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
-from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
+from anp.sidecar.tasks.work import Room, Worker
 from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
 
@@ -92,6 +94,7 @@ class TaskDesk:
         capabilities: CapabilityCalls,
         policy: PeerPolicy,
         room: Room,
+        folders: Callable[[], CallFolders],
         leases: Leases,
         skills: SkillChooser,
     ) -> None:
@@ -101,6 +104,7 @@ class TaskDesk:
         self._capabilities = capabilities
         self._policy = policy
         self._room = room
+        self._folders = folders
         self._places: dict[tuple[str, str], _Place] = {}
         self._used: Counter[Share] = Counter()
         self.skills = skills
@@ -157,6 +161,7 @@ class TaskDesk:
             sessions=self._sessions,
             capabilities=self._capabilities,
             room=self._room,
+            folders=self._folders(),
             max_wait=self._config.max_wait,
             peer=task.requester,
             peer_did=task.requester,

@@ -13,7 +13,6 @@ from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
-from anp.identity.address import parse_peer
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import PartyMode, Session
@@ -28,6 +27,8 @@ from anp.interaction.operations import (
     SessionOpen,
     SessionUpdate,
     TaskCreate,
+    TaskGet,
+    TaskUpdate,
 )
 from anp.interaction.record import Step
 from anp.protocols.a2a.words import A2A_URIS, A2aVersion
@@ -35,16 +36,18 @@ from anp.protocols.gbz.side import session_of
 from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.files.spool import FileRole, KeptFile, Spool
+from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
 from anp.sidecar.tasks.delivery.lines import Line, Lines
-from anp.sidecar.tasks.delivery.outbox import Outbox
+from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.one_turn import OneTurn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.consensus.written import WrittenLimits
-from sandbox.pool.shares import current_share
+from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["SessionPeers"]
 
@@ -78,6 +81,8 @@ class SessionPeers:
         sessions: Sessions,
         desk: TaskDesk,
         caller: Caller,
+        spool: Spool,
+        max_wait: float,
         limits: WrittenLimits,
         is_linked: Callable[[str], bool],
         is_listed: Callable[[str], bool],
@@ -100,6 +105,9 @@ class SessionPeers:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
+        self.files = FileTransfers(
+            spool, self.lines.find, sessions.head, max_wait=max_wait
+        )
         self.outbox = Outbox(
             sessions, self.lines, dial=self._bring, is_linked=is_linked
         )
@@ -114,15 +122,20 @@ class SessionPeers:
 
     async def close(self) -> None:
         """Dial nobody any more."""
+        await self.files.close()
         await self.outbox.close()
         await self.lines.close()
         await self._plain.close()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait for what follows from steps."""
         await asyncio.gather(*self._doing, return_exceptions=True)
 
     async def serve(self, channel: Channel, uri: str) -> None:
         """Carry sessions over a channel until it ends."""
         if self._sessions.is_shared:
-            self._do(self._look_around(channel.peer_did))
+            self.do(self._look_around(channel.peer_did))
         try:
             await self.lines.serve(channel, uri)
         finally:
@@ -150,7 +163,7 @@ class SessionPeers:
             elif line is not None:
                 line.answer(send)
             elif send.ref:
-                self._do(self.want(log))
+                self.do(self.want(log))
                 self.outbox.look(send.to)
         for refused in step.refused:
             logger.warning(
@@ -164,7 +177,9 @@ class SessionPeers:
             if line is not None:
                 line.put_off(log, after=number - 1)
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what follows from a step; what fails is logged."""
+
         async def guarded() -> None:
             try:
                 await work
@@ -264,7 +279,8 @@ class SessionPeers:
 
     def needs_line(self, peer: str) -> bool:
         """See `LineWork`."""
-        return self._sessions.standing.is_dialled(peer)
+        needed = self._sessions.standing.is_dialled(peer)
+        return needed or self.files.comes_from(peer)
 
     def brings_news(self, peer: str) -> bool:
         """See `LineWork`."""
@@ -290,7 +306,7 @@ class SessionPeers:
     def unsendable(self, log: str, send: Send, reason: str) -> None:
         """See `LineWork`; it counts as refused by the peer."""
         logger.warning("operation not sent session=%s reason=%s", log, reason)
-        self._do(self._not_sent(log, send))
+        self.do(self._not_sent(log, send))
 
     async def _not_sent(self, log: str, send: Send) -> None:
         refused = RefusedOperation(
@@ -304,8 +320,12 @@ class SessionPeers:
     async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
         operation = frame.operation
+        if self.files.take(operation):
+            return
         answers = isinstance(operation, Acknowledgement | RefusedOperation)
-        if not answers:
+        # A piece of a file is stored by nobody, and the next ask waits for its line.
+        is_ask = isinstance(operation, TaskGet) and operation.file is not None
+        if not (answers or is_ask):
             await asyncio.sleep(self._pace.wait(current_share.get()))
         try:
             await self._took(line, frame)
@@ -334,12 +354,55 @@ class SessionPeers:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "no such session here"
             )
+        if isinstance(operation, TaskGet) and operation.file is not None:
+            task = conversation.readable(operation.task, sender)
+            await self.files.give(line, log, task, operation, frame.ref)
+            return
         self._check_room(operation, conversation)
-        await self._receive(log, operation, sender=sender, ref=frame.ref)
+        files = await self._expect(log, conversation, operation, sender)
+        try:
+            await self._receive(log, operation, sender=sender, ref=frame.ref)
+        except InteractionError:
+            await self.files.forget(files)
+            raise
+        if conversation.is_requester:
+            for kept in files:
+                self.files.start(kept)
         if isinstance(operation, Acknowledgement):
             acked = self._acked.pop(log, None)
             if acked is not None:
                 acked.set()
+
+    async def _expect(
+        self, log: str, conversation: Conversation, operation: Operation, sender: str
+    ) -> list[KeptFile]:
+        """Make room for the files that an operation announces, before it counts.
+
+        Raises:
+            InteractionError: There is none.
+        """
+        match operation:
+            case TaskCreate(task=task):
+                messages = task.messages
+            case TaskUpdate(messages=told):
+                messages = told
+            case MessageSend(message=message):
+                messages = (message,)
+            case _:
+                return []
+        found: list[KeptFile] = []
+        role = FileRole.RESULT if conversation.is_requester else FileRole.INPUT
+        for message in messages:
+            found += await self.files.expect(
+                log,
+                message.parts,
+                session=message.session,
+                task=message.task,
+                role=role,
+                peer=sender,
+                listed=current_share.get().rank is not Rank.COMMON,
+            )
+        return found
 
     async def _check_registration(self, line: Line, wanted: NotifyRegister) -> None:
         """Check that a peer may have news brought to an address.
@@ -424,22 +487,3 @@ class SessionPeers:
             if log is not None:
                 return log
         raise InteractionError(InteractionFault.UNKNOWN_SESSION, "no such session here")
-
-
-def news_url(address: str, peer: str) -> str:
-    """Return the URL of an address that a peer registered.
-
-    Raises:
-        CallError: It is no URL of a daemon, or names another agent.
-    """
-    found = parse_peer(address)
-    if found.url is None:
-        raise CallError(ErrorKind.USAGE, "the address is no WebSocket URL")
-    if found.did is not None and not same_peer(found.did, peer):
-        raise CallError(ErrorKind.USAGE, "the address is that of another agent")
-    return found.url
-
-
-def same_peer(one: str, other: str) -> bool:
-    """Return whether two ids are of one agent, as far as their texts tell."""
-    return agent_name(one) == agent_name(other)

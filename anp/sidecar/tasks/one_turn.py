@@ -206,5 +206,5 @@ def _arguments(task: Task) -> dict[str, Any] | None:
 
 def _words(task: Task) -> str:
     parts = [part for message in task.messages for part in message.parts]
-    texts = [part.content for part in parts if isinstance(part.content, str)]
+    texts = [str(part.content) for part in parts if part.kind is PartKind.TEXT]
     return "\n".join(texts) or "an answer"

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from anp.channel.channel import Channel
-from anp.channel.stranger_work import counted
 from anp.errors import CallError, ConflictError, ErrorKind
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
@@ -33,6 +33,8 @@ from anp.interaction.stored import element_size
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.files.call_folder import CallFolders
+from anp.sidecar.files.spool import Spool
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
@@ -81,6 +83,8 @@ class TaskService:
         policy: PeerPolicy,
         limits: WrittenLimits,
         config: InteractionConfig,
+        spool: Spool,
+        call_files: Path,
         order: Sequence[str],
         think: Think,
         is_linked: Callable[[str], bool] = lambda peer: False,
@@ -88,6 +92,7 @@ class TaskService:
         """Begin; `resume` goes on with what was interrupted.
 
         Args:
+            call_files: Folder for the folders of calls, which hold files in clear.
             order: URIs of the protocols for tasks that we speak, best first.
         """
         self._identities = identities
@@ -105,6 +110,7 @@ class TaskService:
             capabilities=capabilities,
             policy=policy,
             room=self._room,
+            folders=lambda: self.folders,
             leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
         )
@@ -115,17 +121,20 @@ class TaskService:
             sessions=self.sessions,
             desk=self.desk,
             caller=caller,
+            spool=spool,
+            max_wait=config.max_wait,
             limits=limits,
             is_linked=is_linked,
             is_listed=policy.is_listed,
             max_registered=config.max_registered,
             order=order,
         )
+        self.files = self._exchange.files
+        self.folders = CallFolders(call_files, self.files)
         self.outbox = self._exchange.outbox
         self.own_url: Callable[[], str] = lambda: ""
         "Returns the URL at which peers reach this daemon."
 
-        self._doing: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
 
@@ -189,9 +198,10 @@ class TaskService:
         return await self.task(await self.sessions.item_of(log, name))
 
     async def create(self, log: str, task: Task) -> None:
-        """Have a peer do a task; its id must be new in the session."""
+        """Have a peer do a task of one message; its id must be new in the session."""
         self._check_size(task)
-        await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        async with self.files.giving(log, task.messages[0]):
+            await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
 
     async def open_session(
         self,
@@ -246,7 +256,8 @@ class TaskService:
     async def post(self, log: str, message: Message) -> None:
         """Send a message of a session to its other side."""
         self._check_size(message)
-        await self._apply(log, lambda c: c.post(message, wall_now=utc_now()))
+        async with self.files.giving(log, message):
+            await self._apply(log, lambda c: c.post(message, wall_now=utc_now()))
 
     async def cancel(self, item: str) -> None:
         """Ask for the end of a task of ours; how it ends is its executor's report."""
@@ -291,6 +302,7 @@ class TaskService:
                 await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
+        await self.files.resume(self._exchange.want)
         self._sweeping = asyncio.create_task(self._sweep())
         self._renewing = asyncio.create_task(self.leases.run())
 
@@ -316,7 +328,7 @@ class TaskService:
                 beside.cancel()
         await self._exchange.close()
         await self.desk.close()
-        await asyncio.gather(*self._doing, return_exceptions=True)
+        await self._exchange.settle()
         await self.sessions.settle()
 
     async def serve(self, channel: Channel, uri: str) -> None:
@@ -336,6 +348,7 @@ class TaskService:
     async def delete(self, log: str) -> bool:
         """Delete a session with everything in it; False if there is none."""
         self.desk.drop(log)
+        await self.files.forget_log(log)
         return await self.sessions.delete(log)
 
     # What follows from a step. Nothing here waits.
@@ -344,24 +357,11 @@ class TaskService:
         self._exchange.follow(log, step)
         self.desk.follow(log, step)
         if step.tasks and self.desk.working:
-            self._do(self.desk.end_finished(log, list(step.tasks)))
+            self._exchange.do(self.desk.end_finished(log, list(step.tasks)))
         for name in step.ready:
-            self._do(self._release(log, name))
+            self._exchange.do(self._release(log, name))
         for name in step.start:
-            self._do(self._start_again(log, name))
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        async def guarded() -> None:
-            try:
-                await work
-            except (InteractionError, CallError) as exc:
-                logger.info("a step of a session did not follow: %s", exc)
-            except Exception:
-                logger.exception("a step of a session failed")
-
-        task = asyncio.create_task(counted(guarded()))
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
+            self._exchange.do(self._start_again(log, name))
 
     async def _start_again(self, log: str, name: str) -> None:
         task = await created(self.sessions, log, name)
@@ -392,7 +392,8 @@ class TaskService:
             before, offset = offset, time.time() - time.monotonic()
             try:
                 self.sessions.expire()
-                if self.sessions.room.is_nearly_full:
+                files = self.files.spool
+                if self.sessions.room.is_nearly_full or files.is_nearly_full():
                     await self.prune()
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
@@ -412,7 +413,7 @@ class TaskService:
         since = time.time() - self._config.max_wait
         async for log in self.sessions.busy():
             try:
-                if await self.sessions.updated(log) < since:
+                if (await self.sessions.head(log)).updated < since:
                     reason = f"the peer said nothing for {self._config.max_wait:g} s"
                     await self._give_up(log, reason, also_at_work=False)
             except InteractionError:
@@ -425,6 +426,8 @@ class TaskService:
             older_than=time.time() - self._config.keep_days * DAY,
             content_before=time.time() - self._config.keep_content_days * DAY,
         )
+        before = time.time() - self._config.keep_content_days * DAY
+        await self.files.prune(before=before)
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
 

@@ -307,8 +307,8 @@ class Sessions:
         """Return a page of the heads of all sessions, newest first."""
         return await asyncio.to_thread(self._store.logs, before=before, limit=limit)
 
-    async def updated(self, log: str) -> float:
-        """Return when a session was changed last, in seconds since 1970.
+    async def head(self, log: str) -> Log:
+        """Return the head of a session as it is stored.
 
         Raises:
             InteractionError: There is no such session.
@@ -318,7 +318,7 @@ class Sessions:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "there is no such session"
             )
-        return found.updated
+        return found
 
     async def busy(self) -> AsyncIterator[str]:
         """Yield our own ids of the sessions that a restart has to look at."""

@@ -19,8 +19,8 @@ from anp.interaction.elements import (
     Message,
     MessagePurpose,
     Part,
-    PartKind,
     SenderRole,
+    Session,
     Task,
     TaskProgress,
 )
@@ -30,24 +30,26 @@ from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
-    ReplyAction,
     current_requester,
     current_threads,
 )
+from anp.sidecar.files.call_folder import CallFolder, CallFolders
+from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
 from anp.sidecar.offer.ways import WayIn
-from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
+from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, TaskAnswer, Wanted
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
 from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["ACTION", "Room", "SCHEMA", "URL", "TaskAnswer", "Worker"]
+__all__ = ["Room", "SCHEMA", "URL", "Worker"]
 
 logger = logging.getLogger(__name__)
 
@@ -60,30 +62,11 @@ APPROVAL_CHECK = 2.0
 MAX_NOTES = 64
 "Notes on progress that wait to be told; of more only the newest are."
 
-SCHEMA, URL, ACTION = "schema", "url", "action"
-"Entries in the metadata of a question, and of its answer."
+SCHEMA, URL = "schema", "url"
+"Entries in the metadata of a question."
 
 MAX_NAMED = 1000
 "Most characters of names in a refusal."
-
-
-@dataclass(frozen=True, slots=True)
-class TaskAnswer:
-    """A message of the requester for a task that waits for it."""
-
-    message: Message
-
-    @property
-    def reply(self) -> Reply:
-        """The message as an answer to a question."""
-        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
-        value = next(
-            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
-        )
-        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
-        return Reply(
-            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
-        )
 
 
 Room = Callable[[str, str], Awaitable[None]]
@@ -110,6 +93,7 @@ class Worker:
         sessions: Sessions,
         capabilities: CapabilityCalls,
         room: Room,
+        folders: CallFolders,
         max_wait: float,
         peer: str,
         peer_did: str,
@@ -121,6 +105,7 @@ class Worker:
             log: Our own id of its session.
             task: As it was created, with its messages.
             room: Waits until the requester has read most of what it was told.
+            folders: Makes the folder for the files of its call.
             max_wait: Seconds for which it may wait for the owner's word.
             peer: The requester's DID in its canonical form.
             peer_did: Its DID as it shows itself.
@@ -132,6 +117,8 @@ class Worker:
         self._sessions = sessions
         self._capabilities = capabilities
         self._room = room
+        self._folders = folders
+        self._folder: CallFolder | None = None
         self._max_wait = max_wait
         self.peer = peer
         "The requester's DID in its canonical form."
@@ -193,6 +180,17 @@ class Worker:
         await self._tell_waiting()
         await self._room(self._log, self._task.requester)
         await self._post(parts, purpose=MessagePurpose.RESULT, final=False)
+
+    @property
+    def folder(self) -> str:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        return str(self._folder.path)
+
+    async def send_file(self, file: GivenFile) -> None:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        await self.update([await self._folder.send(file)])
 
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
@@ -273,6 +271,9 @@ class Worker:
         except Exception:
             logger.exception("task failed session=%s", self._log)
             await self._finish(TaskState.FAILED, "500", "the work failed")
+        finally:
+            if self._is_over:
+                await self._folders.drop_inputs(self._log, self._task)
 
     async def _finish(self, state: TaskState, code: str, reason: str) -> None:
         try:
@@ -311,7 +312,19 @@ class Worker:
             return await self._refuse(state, "400", str(exc))
         if state == TaskState.REQUESTED:
             await self._report(TaskState.ACCEPTED)
-        self._key = start_key(conversation.session, self._task)
+        async with self._folders.of_call(self._log, self._task) as self._folder:
+            try:
+                arguments = await self._folder.fill(arguments)
+            except FileFailed as exc:
+                return await self._over(
+                    TaskState.FAILED, code="file_failed", reason=str(exc)
+                )
+            return await self._work(conversation.session, capability, arguments)
+
+    async def _work(
+        self, session: Session, capability: Capability, arguments: dict[str, Any]
+    ) -> None:
+        self._key = start_key(session, self._task)
         notes = asyncio.create_task(counted(self._tell_progress()))
         current_requester.set(self)
         current_threads.set(self)

@@ -213,6 +213,31 @@ def test_a_rendered_document_reads_as_the_one_it_was_made_of(form: Format) -> No
     assert document_hash(made) == document_hash(text)
 
 
+@BOTH
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        "Lines of key=value in UTF-8, each with a newline at its end.",
+        "每行一个 key=value,使用 UTF-8。",
+        "Fields of a fixed width in ASCII, with blanks up to the width.",
+    ],
+)
+def test_a_format_without_a_known_name_is_another_one_than_json(
+    form: Format, encoding: str
+) -> None:
+    known = form.document
+    text = render_encoded_document(
+        known.requirement,
+        known.request_schema,
+        known.response_schema,
+        encoding=encoding,
+        examples=known.examples,
+    )
+    again = read_document(text)
+    assert not again.is_json
+    assert again.encoding.startswith(encoding)
+
+
 @pytest.mark.parametrize(
     "encoding",
     [

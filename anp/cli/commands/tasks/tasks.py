@@ -18,8 +18,8 @@ from anp.errors import CallError, ErrorKind
 
 __all__ = ["print_tasks", "register"]
 
-MAX_FILES = 1024 * 1024
-"Bytes of all files that one message carries."
+MAX_INLINE = 1024 * 1024
+"Bytes of all files that go in the message itself; larger ones follow by themselves."
 
 tasks_app = typer.Typer(
     no_args_is_help=True, help="Work of peers that lasts, streams and asks back."
@@ -91,7 +91,7 @@ def start_task(
         body["input"] = read_data(data)
     if text is not None:
         body["text"] = text
-    body |= {"parts": _parts(file or []), "depends_on": after or []}
+    body |= {"parts": _parts(client, file or []), "depends_on": after or []}
     found = client.post("/v1/tasks", body)
     if watch:
         if not as_json:
@@ -166,14 +166,15 @@ def send_message(
     as_json: Json = False,
 ) -> None:
     """Send a message about a task, such as the answer to its question."""
-    body: dict[str, Any] = {"parts": _parts(file or [])}
+    client = client_of(context)
+    body: dict[str, Any] = {"parts": _parts(client, file or [])}
     if text is not None:
         body["text"] = text
     if data is not None:
         body["value"] = read_data(data)
     if decline:
         body["action"] = "decline"
-    found = client_of(context).post(f"/v1/tasks/{segment(task)}/messages", body)
+    found = client.post(f"/v1/tasks/{segment(task)}/messages", body)
     print_one(found, [f"sent; the task is {found['state']}"], as_json=as_json)
 
 
@@ -238,16 +239,20 @@ def _told(found: dict[str, Any]) -> Iterator[Line]:
         yield "next", f"anpd tasks watch {found['id']}"
 
 
-def _parts(files: list[str]) -> list[dict[str, str]]:
-    """Return the contents of files that are given as `NAME=PATH`."""
-    parts, left = [], MAX_FILES
+def _parts(client: Client, files: list[str]) -> list[dict[str, str]]:
+    """Return the files that are given as `NAME=PATH`; large ones are uploaded first."""
+    parts, left = [], MAX_INLINE
     for one in files:
-        name, equals, path = one.partition("=")
-        if not (name and equals and path):
+        name, equals, text = one.partition("=")
+        if not (name and equals and text):
             raise CallError(ErrorKind.USAGE, f"--file {one}: give NAME=PATH")
-        data = read_input(path, most=left)
+        path = Path(text)
+        media_type = mimetypes.guess_type(text)[0] or "application/octet-stream"
+        about = {"name": name, "media_type": media_type}
+        if text != "-" and path.is_file() and path.stat().st_size > left:
+            parts.append({"file": client.upload(path, **about)["id"]})
+            continue
+        data = read_input(text, most=left)
         left -= len(data)
-        media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
-        content = base64.b64encode(data).decode("ascii")
-        parts.append({"bytes": content, "media_type": media_type, "name": name})
+        parts.append({"bytes": base64.b64encode(data).decode("ascii"), **about})
     return parts

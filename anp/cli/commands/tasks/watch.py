@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mimetypes
 import os
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from anp.cli.client import Client, segment
+from anp.cli.commands.tasks.saved import save_file
 from anp.cli.output import json_line, progress, visible
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["TaskWatch", "end_of", "save_file"]
+__all__ = ["TaskWatch", "end_of"]
 
 PATIENCE: Final = 60.0
 "Seconds for which a watcher waits for a daemon that went away."
@@ -25,12 +27,6 @@ PAUSE: Final = 0.5
 
 BAR: Final = 30
 "Characters of a progress bar."
-
-MAX_NAME: Final = 120
-"Most characters of the name of a saved file."
-
-MAX_SAME: Final = 1_000
-"Files of one name that are kept beside each other."
 
 
 class TaskWatch:
@@ -178,13 +174,38 @@ class TaskWatch:
             if not self._as_json:
                 self._screen.line(f"[{about}: --save DIR keeps it]")
             return
-        number = part["artifact"]
-        data = self._client.get_bytes(f"{self._path}/artifacts/{segment(number)}")
         if not name:
             ending = mimetypes.guess_extension(part["media_type"]) or ""
-            name = f"content-{number}{ending}"
-        path = save_file(self._save, name, data)
-        self._screen.line(f"[{about}: {len(data)} bytes in {path}]")
+            name = f"content-{part['artifact']}{ending}"
+        path = self._saved(self._save, name, part)
+        self._screen.line(f"[{about}: {path.stat().st_size} bytes in {path}]")
+
+    def _saved(self, folder: Path, name: str, part: dict[str, Any]) -> Path:
+        """Save a content when it is here, also over restarts of the daemon."""
+        place = f"{self._path}/artifacts/{segment(part['artifact'])}"
+        # A piece of a longer content tells its own size only.
+        whole = (
+            {"size": part["size"], "sha256": part["sha256"]} if "sha256" in part else {}
+        )
+        limit = None
+        while True:
+            try:
+                return save_file(folder, name, self._client.download(place), **whole)
+            except CallError as exc:
+                away = exc.kind is ErrorKind.DAEMON_UNREACHABLE
+                if not away and exc.retry_after is None:
+                    raise
+                if away and limit is None:
+                    limit = time.monotonic() + PATIENCE
+                    self._screen.line("the daemon is away; waiting for it")
+                elif away and limit is not None and time.monotonic() > limit:
+                    raise
+                elif not away:
+                    limit = None
+                    self._screen.line(exc.detail)
+            time.sleep(PAUSE)
+            with contextlib.suppress(CallError):
+                self._client = self._connect()
 
     # Questions
 
@@ -300,37 +321,6 @@ def end_of(task: dict[str, Any]) -> None:
         kinds.get(state, ErrorKind.UNEXPECTED),
         detail,
         may_have_run=task["may_have_run"],
-    )
-
-
-def save_file(folder: Path, name: str, data: bytes) -> Path:
-    """Write a file under a peer's name for it, and return its path.
-
-    The name is data: of a path only its end counts, dots at the beginning go, and a
-    file or link that is there already is left alone; the new one gets a number.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    base = name.replace("\\", "/").rpartition("/")[2]
-    base = "".join(c for c in base if c.isprintable()).lstrip(". ")[-MAX_NAME:]
-    stem, dot, ending = (base or "content").rpartition(".")
-    if not stem:
-        stem, dot, ending = base or "content", "", ""
-    folder.mkdir(parents=True, exist_ok=True)
-    for number in range(MAX_SAME):
-        tried = f"{stem}{f'-{number}' if number else ''}{dot}{ending}"
-        try:
-            # Also a link that leads nowhere is not followed.
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            file = os.open(folder / tried, flags, 0o666)
-        except FileExistsError:
-            continue
-        with os.fdopen(file, "wb") as stream:
-            stream.write(data)
-        return folder / tried
-    raise CallError(
-        ErrorKind.LOCAL_RESOURCE, f"{folder} has {MAX_SAME} files named {base}"
     )
 
 

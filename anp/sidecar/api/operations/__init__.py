@@ -10,5 +10,6 @@
 * `sessions`: the sessions that tasks belong to.
 * `task_views`: sessions, tasks and their events as they are shown.
 * `distribution`: protocols in bundles and under URIs.
+* `files`: Files of tasks in the local API: uploaded before a task, and given out.
 * `inbox`: The inbox in the local API: an agent reads its tasks there, and answers them.
 """

@@ -67,10 +67,10 @@ class PartView:
     "Number of bytes under `/v1/tasks/{id}/artifacts/{n}`."
 
     size: int = LEFT_OUT
-    "Bytes: in this piece, or announced for content elsewhere."
+    "Bytes: in this piece, or announced for a file or content elsewhere."
 
     sha256: str = LEFT_OUT
-    "Announced hash of content elsewhere."
+    "Announced hash of a file, or of content elsewhere."
 
     begun: bool = LEFT_OUT
     "True when it goes on with content of an earlier event."
@@ -463,6 +463,12 @@ def _part(part: Part, place: ContentPlace, begun: ContentPlace | None) -> PartVi
             content = {"text": part.content}
         case PartKind.JSON:
             content = {"value": part.content}
+        case PartKind.URI if part.is_file:
+            content = {
+                "artifact": str(place),
+                "size": part.size,
+                "sha256": part.sha256,
+            }
         case PartKind.URI:
             content = {
                 "uri": part.content,
@@ -472,7 +478,7 @@ def _part(part: Part, place: ContentPlace, begun: ContentPlace | None) -> PartVi
         case PartKind.BYTES if isinstance(part.content, bytes):
             content = {"artifact": str(begun or place), "size": len(part.content)}
     return PartView(
-        kind=part.kind.value,
+        kind=PartKind.BYTES.value if part.is_file else part.kind.value,
         media_type=part.media_type,
         name=part.name or LEFT_OUT,
         begun=True if begun is not None else LEFT_OUT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -16,6 +16,7 @@ from anp.errors import BusyError, CallError, ErrorKind
 from anp.interaction.elements import Part
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
+from anp.sidecar.api.operations.files import file_answer
 from anp.sidecar.api.operations.task_views import (
     NEWEST,
     TaskDetails,
@@ -28,6 +29,7 @@ from anp.sidecar.api.operations.task_views import (
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, switch
 from anp.sidecar.api.table import (
+    BYTES_TYPE,
     STRICT,
     LocalScope,
     Media,
@@ -39,9 +41,10 @@ from anp.sidecar.api.table import (
     scope_of,
 )
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.files.spool import KeptFile
+from anp.sidecar.tasks.choice import ACTION
 from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
-from anp.sidecar.tasks.work import ACTION
 
 __all__ = [
     "LAST_EVENT_ID",
@@ -90,7 +93,7 @@ OwnId = Annotated[str, Field(min_length=1, max_length=64)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartBody:
-    """One content; exactly one of `text`, `value`, `bytes` and `uri` is given."""
+    """One content: exactly one of `text`, `value`, `bytes`, `file` and `uri`."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -100,6 +103,9 @@ class PartBody:
 
     bytes: str | None = None
     "Bytes in base64."
+
+    file: Annotated[str, Field(max_length=200)] | None = None
+    "Id of a file that `POST /v1/files` took."
 
     uri: Annotated[str, Field(max_length=2048)] | None = None
     "Address of content elsewhere; the peer decides if it fetches it."
@@ -224,7 +230,12 @@ class TaskOperations:
         known = await self._daemon.tasks.start_task(
             body.peer or "",
             capability=body.capability,
-            parts=parts_of(body.parts, text=body.text, value=body.input),
+            parts=parts_of(
+                body.parts,
+                text=body.text,
+                value=body.input,
+                upload=self._daemon.tasks.files.spool.upload,
+            ),
             log=body.session,
             depends_on=body.depends_on,
             trust_first_use=body.trust_first_use,
@@ -266,7 +277,12 @@ class TaskOperations:
     async def send_message(self, request: Request, body: MessageBody) -> TaskDetails:
         """Send a message about a task of ours, such as an answer to its question."""
         known = await self._find(request)
-        parts = parts_of(body.parts, text=body.text, value=body.value)
+        parts = parts_of(
+            body.parts,
+            text=body.text,
+            value=body.value,
+            upload=self._daemon.tasks.files.spool.upload,
+        )
         if not parts and body.action == "accept":
             raise ApiError(400, "the message is empty")
         metadata = {} if body.action == "accept" else {ACTION: body.action}
@@ -292,9 +308,9 @@ class TaskOperations:
         "/v1/tasks/{id}/artifacts/{n}",
         Media(
             text="The bytes; images as such, all else to be saved.",
-            media_type="application/octet-stream",
+            media_type=BYTES_TYPE,
         ),
-        problems=(404,),
+        problems=(404, 424, 429),
         scope=LocalScope.AGENT,
     )
     async def get_artifact(self, request: Request) -> Response:
@@ -309,9 +325,15 @@ class TaskOperations:
             "Cache-Control": "no-store",
         }
         if media_type not in INLINE:
-            media_type = "application/octet-stream"
+            media_type = BYTES_TYPE
             # The peer's name for it is in the event; none of its words is a header.
             headers["Content-Disposition"] = "attachment"
+        if part.is_file:
+            files = self._daemon.tasks.files
+            kept = files.spool.find(known.log, known.task.id, str(part.content))
+            return await file_answer(
+                files, kept, headers | {"Content-Type": media_type}
+            )
         return Response(part.content, media_type=media_type, headers=headers)
 
     async def _find(self, request: Request) -> KnownTask:
@@ -365,17 +387,36 @@ def after_of(request: Request) -> int:
     return int(text)
 
 
-def parts_of(parts: Sequence[PartBody], *, text: str | None, value: Any) -> list[Part]:
-    """Return the contents of a body."""
+def parts_of(
+    parts: Sequence[PartBody],
+    *,
+    text: str | None,
+    value: Any,
+    upload: Callable[[str], KeptFile | None] | None = None,
+) -> list[Part]:
+    """Return the contents of a body.
+
+    Args:
+        upload: Finds the file that a part names; None where parts name none.
+    """
     found = [] if value is None else [Part.value(value)]
     found += [] if text is None else [Part.text(text)]
-    return found + [_part(one) for one in parts]
+    return found + [_part(one, upload) for one in parts]
 
 
-def _part(body: PartBody) -> Part:
-    given = [body.text, body.value, body.bytes, body.uri]
-    if sum(one is not None for one in given) != 1:
-        raise ApiError(400, "a part has one of text, value, bytes and uri")
+def _given(body: PartBody) -> int:
+    contents = (body.text, body.value, body.bytes, body.file, body.uri)
+    return sum(one is not None for one in contents)
+
+
+def _part(body: PartBody, upload: Callable[[str], KeptFile | None] | None) -> Part:
+    if _given(body) != 1:
+        raise ApiError(400, "a part has one of text, value, bytes, file and uri")
+    if body.file is not None:
+        kept = None if upload is None else upload(body.file)
+        if kept is None:
+            raise ApiError(404, "there is no such upload, or not any more")
+        return kept.part
     more: dict[str, Any] = {"name": body.name}
     if body.media_type is not None:
         more["media_type"] = body.media_type

@@ -6,8 +6,8 @@ that many bytes of JSON. To the child: `{"call", "arguments", "context"}` and
 then `{"output"}` or `{"error": {"code", "message", "meant", "ran"}}`, where `meant`
 says that the words are for the caller and `ran` that the function was called. Before
 that it may send `{"progress"}`, and where somebody takes it `{"update": value}` or
-`{"file": {"mediaType", "name", "data"}}`, of which `{"more": number}` allows further
-ones, and `{"ask"}`, answered by `{"reply"}`.
+`{"file": {"mediaType", "name", "data" or "path"}}`, of which `{"more": number}` allows
+further ones, and `{"ask"}`, answered by `{"reply"}`.
 The id is outside of the JSON, so that an answer that cannot be read ends no other call.
 """
 
@@ -41,6 +41,7 @@ from anp.sidecar.attachments.attachment import (
 from anp.sidecar.attachments.listing import Tool, read_tools
 from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Requester,
     current_requester,
@@ -139,7 +140,7 @@ class _Teller:
                 await self._requester.update([_part(note["update"])])
                 self.say({"more": 1})
             elif "file" in note and self._requester is not None:
-                await self._requester.update([_file(note["file"])])
+                await _pass_on(self._requester, note["file"])
                 self.say({"more": 1})
             elif "ask" in note and self._requester is not None:
                 reply = await self._requester.ask(_question(note["ask"]))
@@ -188,6 +189,7 @@ class PythonAttachment(SupervisedAttachment):
                 "caller": caller,
                 "deadline": time.time() + timeout,
                 "key": "" if requester is None else requester.key,
+                "folder": "" if requester is None else requester.folder,
             }
             data = _pack(
                 number, {"call": tool, "arguments": arguments, "context": context}
@@ -426,6 +428,15 @@ def _is_number(value: Any) -> bool:
 
 def _part(value: Any) -> Part:
     return Part.text(value) if isinstance(value, str) else Part.value(value)
+
+
+async def _pass_on(requester: Requester, told: Any) -> None:
+    """Pass on a file of a function's: bytes, or a path in the folder of its call."""
+    if isinstance(told, dict) and "path" in told:
+        words = [str(told.get(key) or "") for key in ("path", "name", "mediaType")]
+        await requester.send_file(GivenFile(*words))
+    else:
+        await requester.update([_file(told)])
 
 
 def _file(told: Any) -> Part:

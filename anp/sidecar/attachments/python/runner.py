@@ -33,11 +33,13 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import io
 import json
 import os
 import pathlib
 import socket
 import struct
+import tempfile
 import threading
 import types
 import typing
@@ -78,7 +80,7 @@ TEXTS = {
     datetime.time: ("time", datetime.time.fromisoformat),
     uuid.UUID: ("uuid", uuid.UUID),
     decimal.Decimal: (None, decimal.Decimal),
-    pathlib.Path: (None, pathlib.Path),
+    pathlib.Path: ("path", pathlib.Path),
 }
 "Types that travel as strings: their `format`, and how a string becomes one."
 
@@ -103,6 +105,9 @@ FILE: Schema = {
 
 BYTES = (bytes, bytearray, memoryview)
 BINARY = "application/octet-stream"
+
+MAX_INLINE = 1024 * 1024
+"Bytes of a content that goes in a message itself."
 
 BEGINNINGS = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -284,6 +289,15 @@ def is_file(hint: Any) -> bool:
     fields = fields_of(hint)
     data = fields.get("data")
     return data is not None and is_bytes(bare(data[0])[0]) and "media_type" in fields
+
+
+def is_large_or_path(value: Any) -> bool:
+    """Tell whether a value goes to the caller by way of the folder of its call."""
+    if is_file(type(value)):
+        value = value.data
+    if isinstance(value, BYTES):
+        return len(value) > MAX_INLINE
+    return isinstance(value, (pathlib.PurePath, io.IOBase))
 
 
 def is_binary(value: Any) -> bool:
@@ -632,6 +646,10 @@ class Context:
         self.key = str(told.get("key", ""))
         "Key of this start, by which a repeated one can be dropped; may be empty."
 
+        folder = str(told.get("folder", ""))
+        self.folder = pathlib.Path(folder) if folder else None
+        "Folder of this call, for files; None in a call of one turn."
+
     @property
     def cancelled(self) -> bool:
         """True when the caller has given up."""
@@ -651,6 +669,53 @@ class Context:
         The result is None when the caller does not want to answer.
         """
         return self._answer(self._ask(text, schema, url)())
+
+    def send_file(self, file: Any, name: str = "", media_type: str = "") -> Any:
+        """Give the caller a file: a path in `folder`, bytes, or an open file."""
+        self.wait_room()
+        self.give_file(file, name, media_type)
+
+    def files_in(self, value: Any) -> list[Any]:
+        """Return the files that a value is for the caller: one, or a list.
+
+        Bytes that fit a message are none: they go in it.
+        """
+        several = list(value) if isinstance(value, (list, tuple)) else [value]
+        goes = self.folder is not None and not self.joins
+        is_given = goes and all(map(is_large_or_path, several))
+        return several if is_given else []
+
+    def give_file(self, file: Any, name: str = "", media_type: str = "") -> None:
+        """Tell the daemon of a file, whatever is on its way already."""
+        self.check()
+        if self.folder is None:
+            raise Failure(400, "nobody takes files in a call of one turn")
+        if is_file(type(file)):
+            name, media_type = getattr(file, "name", ""), file.media_type
+            file = file.data
+        path = self._path_of(file, self.folder)
+        told = {"path": path, "name": str(name), "mediaType": str(media_type)}
+        self._runner.send(self._number, {"file": told})
+
+    def _path_of(self, file: Any, folder: pathlib.Path) -> str:
+        """Return the path of a file; bytes and what has no path are written first."""
+        if isinstance(file, (str, pathlib.PurePath)):
+            # A name alone is one in the folder of the call.
+            return str(folder / file)
+        if isinstance(file, io.IOBase):
+            if not file.closed and file.writable():
+                file.flush()
+            name = getattr(file, "name", None)
+            if isinstance(name, str):
+                return os.path.abspath(name)
+            file.seek(0)
+            file = file.read()
+        data = file.encode() if isinstance(file, str) else file
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        number, path = tempfile.mkstemp(prefix="content-", dir=folder)
+        with open(number, "wb") as written:
+            written.write(data)
+        return path
 
     def _ask(self, text: str, schema: Any, url: str) -> Callable[[], dict[str, Any]]:
         self.check()
@@ -705,6 +770,11 @@ class AsyncContext(Context):
         wait = self._ask(text, schema, url)
         await self._until(lambda: bool(self._replies))
         return self._answer(wait())
+
+    async def send_file(self, file: Any, name: str = "", media_type: str = "") -> None:
+        """See `Context.send_file`."""
+        await self.room()
+        self.give_file(file, name, media_type)
 
     async def room(self) -> None:
         """See `Context.wait_room`."""
@@ -1050,6 +1120,11 @@ class Runner:
         self, number: int, context: Context, items: list[Any], item: Any
     ) -> None:
         """Pass on what was yielded, or keep it for the end."""
+        files = context.files_in(item)
+        for file in files:
+            context.give_file(file)
+        if files:
+            return
         encoded = encode(item)
         if context.live:
             # Bytes are a part of their own, and not an object that looks like one.
@@ -1071,7 +1146,8 @@ class Runner:
         self, number: int, function: Function, context: Context, value: Any
     ) -> None:
         try:
-            if context.live and not context.joins and is_binary(value):
+            is_given = is_binary(value) or bool(context.files_in(value))
+            if context.live and not context.joins and is_given:
                 self.update(number, context, [], value)
                 self.send(number, {"output": {}})
             else:

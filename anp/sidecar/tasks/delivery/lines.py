@@ -126,8 +126,10 @@ class Line:
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 
-        most = min(limits.max_message, channel.max_payload)
-        limits = replace(limits, max_message=most)
+        self.max_message = min(limits.max_message, channel.max_payload)
+        "Most bytes of a frame."
+
+        limits = replace(limits, max_message=self.max_message)
         if uri == ENVELOPE_TASKS_URI:
             parties = Parties(
                 own_id=channel.local_did,
@@ -139,8 +141,12 @@ class Line:
             )
         else:
             self._line = GbzLine(limits)
+        self.gives_files = isinstance(self._line, GbzLine)
+        "Pieces of files can be asked for over it."
+
         self._work = work
         self._unsent: deque[bytes] = deque()
+        self._pieces: deque[bytes] = deque()
         self._size = 0
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
@@ -163,12 +169,18 @@ class Line:
     @property
     def busy(self) -> bool:
         """True while there is something to send."""
-        return bool(self._unsent or self._late)
+        return bool(self._unsent or self._pieces or self._late)
 
     def answer(self, send: Send) -> None:
         """Send an answer to an operation of the peer."""
         self._line.write(send)
         self._take()
+
+    def give(self, send: Send) -> None:
+        """Send a piece of a file, when nothing else waits to be sent."""
+        self._take()
+        self._line.write(send)
+        self._take(self._pieces)
 
     def tell(self, log: str, send: Send) -> None:
         """Send an operation of a session, at once or when its turn comes."""
@@ -239,13 +251,14 @@ class Line:
             self._work.unsendable(log, send, str(exc))
         self._take()
 
-    def _take(self) -> None:
+    def _take(self, queue: deque[bytes] | None = None) -> None:
+        """Put what is written on a queue; without one on that of operations."""
         for note in self._line.notes:
             level = logging.WARNING if note.fault else logging.DEBUG
             logger.log(level, "frame of peer=%s: %s", self.peer, note.reason)
         self._line.notes.clear()
         if self._line.outgoing:
-            self._unsent += self._line.outgoing
+            (self._unsent if queue is None else queue).extend(self._line.outgoing)
             self._size += sum(map(len, self._line.outgoing))
             self._line.outgoing.clear()
             self._wake.set()
@@ -283,10 +296,10 @@ class Line:
     async def _send(self) -> None:
         try:
             while True:
-                while not self._unsent:
+                while not (self._unsent or self._pieces):
                     self._wake.clear()
                     await self._wake.wait()
-                data = self._unsent.popleft()
+                data = (self._unsent or self._pieces).popleft()
                 self._size -= len(data)
                 self._room.set()
                 await self.channel.send(ProtocolType.APPLICATION, data)

@@ -200,7 +200,8 @@ def test_the_texts_are_those_that_their_uris_stand_for() -> None:
         assert uri in text
     for word in (*SessionAction, *SessionEntry, *SessionEventName, *NEEDS.values()):
         assert f"`{word}`" in text
-    for fault in InteractionFault:
+    # Files go over GB/Z alone.
+    for fault in set(InteractionFault) - {InteractionFault.UNKNOWN_FILE}:
         assert f"`{fault}`" in text
 
 

@@ -35,7 +35,7 @@ AGENT: Final = {
     *("GET /v1/peers/describe", "POST /v1/calls/follow"),
     *("POST /v1/peers/ask", "GET /v1/heard"),
     *("GET /v1/protocols", "GET /v1/consensus"),
-    *("GET /v1/tasks", "POST /v1/tasks", "GET /v1/tasks/{id}"),
+    *("GET /v1/tasks", "POST /v1/files", "POST /v1/tasks", "GET /v1/tasks/{id}"),
     *("GET /v1/tasks/{id}/events", "GET /v1/tasks/{id}/artifacts/{n}"),
     *("POST /v1/tasks/{id}/messages", "POST /v1/tasks/{id}/cancel"),
     *("GET /v1/sessions", "GET /v1/sessions/{id}", "GET /v1/sessions/{id}/events"),

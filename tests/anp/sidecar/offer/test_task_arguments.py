@@ -9,7 +9,7 @@ import pytest
 
 from anp.interaction.elements import Message, Part, SenderRole, Task
 from anp.sidecar.attachments.part_json import FILE
-from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
+from anp.sidecar.offer.task_arguments import LaidFile, UnfitPartsError, arguments_of
 from negotiation.need import Capability
 
 PNG = Part.data(b"\x00png", media_type="image/png", name="photo.png")
@@ -105,3 +105,53 @@ def test_a_text_with_data_and_files_goes_whole_to_an_agent_that_takes_all() -> N
     }
     with pytest.raises(UnfitPartsError, match="one JSON object"):
         found(Part.text("hello"), order, order, **places)
+
+
+def announced(size: int) -> Part:
+    return Part.link("urn:anpd:file:1", name="big", size=size, sha256="0" * 64)
+
+
+def test_a_path_is_an_argument_for_a_file() -> None:
+    path = {"type": "string", "format": "path"}
+    optional = {"anyOf": [path, {"type": "null"}]}
+    assert found(PNG, text=TEXT, book=path) == {"book": LaidFile(PNG, as_path=True)}
+    assert found(PNG, book=optional) == {"book": LaidFile(PNG, as_path=True)}
+    several = {"type": "array", "items": path}
+    big = announced(10**9)
+    assert found(big, PNG, more=several) == {
+        "more": [LaidFile(big, as_path=True), LaidFile(PNG, as_path=True)]
+    }
+    # A text is no path.
+    with pytest.raises(UnfitPartsError):
+        arguments_of(
+            Task(
+                id="1",
+                session="s",
+                requester="a",
+                executor="b",
+                messages=(
+                    Message(
+                        id="1",
+                        session="s",
+                        sender="a",
+                        role=SenderRole.REQUESTER,
+                        parts=(Part.text("/etc/passwd"),),
+                    ),
+                ),
+            ),
+            Capability(
+                "a.b",
+                "",
+                {"type": "object", "properties": {"b": path}, "required": ["b"]},
+                {"type": "object"},
+            ),
+        )
+    with pytest.raises(UnfitPartsError):
+        found(Part.link("https://a.example/b"), book=path)
+
+
+def test_an_announced_file_is_an_object_only_when_it_is_small() -> None:
+    small = announced(1000)
+    assert found(small, photo=FILE) == {"photo": LaidFile(small, as_path=False)}
+    with pytest.raises(UnfitPartsError, match="at most"):
+        found(announced(3_000_000), photo=FILE)

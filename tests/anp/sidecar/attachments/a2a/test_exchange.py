@@ -15,6 +15,7 @@ from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.a2a.tasks import TaskRecord
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
@@ -44,6 +45,11 @@ class Caller:
     words: list[str] = field(default_factory=list)
     refuses: bool = False
     key: str = "key"
+
+    folder = ""
+
+    async def send_file(self, file: GivenFile) -> None:
+        raise AssertionError("nothing here gives files")
 
     @property
     def was_told(self) -> bool:

@@ -14,6 +14,7 @@ from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments import Attachment, ToolError
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
@@ -32,6 +33,11 @@ class Asked:
         self.replies = list(replies)
         self.questions: list[Question] = []
         self.parts: list[Part] = []
+
+    folder = ""
+
+    async def send_file(self, file: GivenFile) -> None:
+        raise AssertionError("nothing here gives files")
 
     @property
     def was_told(self) -> bool:

@@ -715,7 +715,7 @@ HINTS: list[tuple[Any, dict[str, Any], Any, Any]] = [
         datetime(2026, 1, 2, 3, 4, 5),
     ),
     (date, {**STRING, "format": "date"}, "2026-01-02", date(2026, 1, 2)),
-    (Path, STRING, "/x", Path("/x")),
+    (Path, STRING | {"format": "path"}, "/x", Path("/x")),
     (
         Size,
         {

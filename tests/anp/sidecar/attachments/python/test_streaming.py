@@ -18,6 +18,7 @@ from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.part_json import FILE
 from anp.sidecar.attachments.requester import (
+    GivenFile,
     Question,
     Reply,
     ReplyAction,
@@ -114,6 +115,12 @@ class Taker:
     told: list[Progress] = field(default_factory=list)
     gate: asyncio.Event | None = None
     key: str = "k1"
+
+    folder: str = ""
+    files: list[GivenFile] = field(default_factory=list)
+
+    async def send_file(self, file: GivenFile) -> None:
+        self.files.append(file)
 
     @property
     def was_told(self) -> bool:

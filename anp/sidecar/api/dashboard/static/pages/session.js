@@ -6,6 +6,7 @@ import { number, peer, short, when } from "../format.js";
 import { block, untrusted, words } from "../peertext.js";
 
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+const MAX_PICTURE = 16 * 1024 * 1024;
 const MOST = 2_000;
 // The stream of the page in view; a page that is drawn anew ends the one before.
 let leaving = null;
@@ -163,7 +164,7 @@ class Told {
   bytes(message, part) {
     const about = h("p", null, words(`${part.name ?? "content"} (${part.media_type})`, 200));
     const task = this.tasks.get(message.task);
-    if (!task || !PICTURES.has(part.media_type)) return about;
+    if (!task || !PICTURES.has(part.media_type) || part.size > MAX_PICTURE) return about;
     getBlob(`/v1/tasks/${task}/artifacts/${part.artifact}`)
       .then((blob) => {
         const picture = h("img", { alt: part.name ?? "picture of the peer", src: URL.createObjectURL(blob), class: "picture" });

@@ -1,0 +1,143 @@
+"""One file on disk as encrypted blocks, written and read block by block.
+
+A block is a nonce, the encrypted bytes and a tag, sealed for its file and its place.
+All blocks but the last have `BLOCK` bytes, so that any piece is found at once; one that
+was torn by a kill cannot be opened, and is written again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Final, Self
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+__all__ = ["BLOCK", "DamagedFile", "SealedWriter", "read_block", "sealed_size"]
+
+BLOCK: Final = 256 * 1024
+"Bytes of a block; also of a piece on the wire."
+
+NONCE: Final = 12
+OVERHEAD: Final = NONCE + 16
+
+
+class DamagedFile(Exception):
+    """A block on disk is not what was written there."""
+
+
+class SealedWriter:
+    """Writes one file from its beginning, or from where a kill left it."""
+
+    def __init__(self, path: Path, cipher: AESGCM, mark: str) -> None:
+        """Open the file, and read again what it has already.
+
+        Args:
+            mark: Names the file, so that no block of another can stand in it.
+        """
+        self._path, self._cipher, self._mark = path, cipher, mark
+        self._hash = hashlib.sha256()
+        self._blocks = 0
+        self._rest = bytearray()
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.open(path, flags, 0o600)
+        try:
+            self._recover()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        """Bytes of content so far."""
+        return self._blocks * BLOCK + len(self._rest)
+
+    def append(self, data: bytes) -> None:
+        """Write the next bytes; OSError if the disk does not take them."""
+        if not self._rest and len(data) == BLOCK:
+            self._write(data)
+            return
+        self._rest += data
+        while len(self._rest) >= BLOCK:
+            self._write(bytes(self._rest[:BLOCK]))
+            del self._rest[:BLOCK]
+
+    def finish(self) -> tuple[int, str]:
+        """Write the last block; return the size and the SHA-256 of the content."""
+        size = self.size
+        if self._rest:
+            self._write(bytes(self._rest))
+            self._rest.clear()
+        os.fsync(self._file)
+        self.close()
+        return size, self._hash.hexdigest()
+
+    def close(self) -> None:
+        """Let go of the file; what is no whole block is lost."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        """Write in a block, which closes the file."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def _write(self, data: bytes) -> None:
+        nonce = os.urandom(NONCE)
+        sealed = self._cipher.encrypt(nonce, data, _place(self._mark, self._blocks))
+        at = self._blocks * (BLOCK + OVERHEAD)
+        left = memoryview(nonce + sealed)
+        while left:
+            written = os.pwrite(self._file, left, at)
+            left, at = left[written:], at + written
+        self._hash.update(data)
+        self._blocks += 1
+
+    def _recover(self) -> None:
+        while True:
+            try:
+                data = _read(self._file, self._cipher, self._mark, self._blocks)
+            except DamagedFile:
+                break
+            if len(data) < BLOCK:
+                break
+            self._hash.update(data)
+            self._blocks += 1
+        os.ftruncate(self._file, self._blocks * (BLOCK + OVERHEAD))
+
+
+def read_block(path: Path, cipher: AESGCM, mark: str, index: int) -> bytes:
+    """Return a block's content.
+
+    Raises:
+        DamagedFile: It is not what was written.
+        OSError: The file cannot be read.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return _read(file, cipher, mark, index)
+    finally:
+        os.close(file)
+
+
+def sealed_size(size: int) -> int:
+    """Return the bytes that a file of so many bytes takes on disk."""
+    return size + -(-size // BLOCK) * OVERHEAD
+
+
+def _read(file: int, cipher: AESGCM, mark: str, index: int) -> bytes:
+    sealed = os.pread(file, BLOCK + OVERHEAD, index * (BLOCK + OVERHEAD))
+    try:
+        return cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _place(mark, index))
+    except (InvalidTag, ValueError):
+        raise DamagedFile(f"block {index} cannot be opened") from None
+
+
+def _place(mark: str, index: int) -> bytes:
+    return f"file/{mark}/{index}".encode()
