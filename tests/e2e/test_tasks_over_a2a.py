@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
 from anp.protocols.a2a import A2A_URIS
 from anp.sidecar.calls.call import CallRequest
+from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
 from anp.wire.frames import ProtocolType
 from negotiation.need import Need
 from tests.clauses import clause
@@ -125,3 +127,31 @@ async def test_push_and_other_versions_are_refused(tmp_path: Path) -> None:
         assert "securitySchemes" not in card["result"]
         assert card["result"]["skills"]
         await channel.close("done")
+
+
+@clause("A2A-15", "A2A-22")
+@pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])
+async def test_a_task_goes_on_after_its_channel_broke(
+    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = []
+
+    class Noted(A2aCarrier):
+        def __init__(self, sessions: Any, channel: Any, version: Any) -> None:
+            channels.append(channel)
+            super().__init__(sessions, channel, version)
+
+    monkeypatch.setattr("anp.sidecar.tasks.exchange.A2aCarrier", Noted)
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        task = await talks.start("ticks", number=30, pause=0.1)
+        await until(lambda: channels)
+        following = asyncio.create_task(talks.follow(task))
+        await asyncio.sleep(1)
+        await channels[0].close("cut")
+        seen = await following
+        assert seen.states == ["accepted", "working", "completed"]
+        # Data of 0.3 is an object.
+        is_old = uri.endswith("0.3")
+        wanted = [{"value": one} if is_old else one for one in range(30)]
+        assert seen.results == wanted
+        assert len(channels) == 2
