@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -195,3 +197,30 @@ async def test_only_agents_with_a_token_come_in_and_see_their_own_tasks(
             assert answer.status_code == status
         nobody = gate.url.replace("/bob", "/nobody")
         assert (await gate.http.post(nobody, json=get)).status_code == 404
+
+
+WEIGH = """
+def weigh(text: str, file: bytes = b"") -> dict[str, int | str]:
+    import hashlib
+    return {"size": len(file), "sha256": hashlib.sha256(file).hexdigest()}
+"""
+
+
+async def test_a_large_file_goes_beside_the_log_and_may_be_repeated(
+    tmp_path: Path,
+) -> None:
+    content = bytes(range(256)) * 6_000
+    raw = {"raw": base64.b64encode(content).decode(), "filename": "file.bin"}
+    async with gate_in(tmp_path, weigh=WEIGH) as gate:
+        new = {"A2A-Version": "1.0"}
+        call = send(data("weigh", text="this"), raw)
+        task = (await gate.rpc(call, **new))["result"]["task"]
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED", task["status"]
+        assert task["artifacts"][0]["parts"][0]["data"] == {
+            "size": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        again = (await gate.rpc(call, **new))["result"]["task"]
+        assert again["id"] == task["id"]
+        raw["raw"] = base64.b64encode(content[1:]).decode()
+        assert (await gate.rpc(call, **new))["error"]["code"] == -32602

@@ -54,6 +54,10 @@ def add(
         raise CallError(
             ErrorKind.USAGE, "the name of a caller has letters, digits, `_` and `-`"
         )
+    if gateway and expose:
+        raise CallError(
+            ErrorKind.USAGE, "the gateway has peers; --expose is for callers"
+        )
     settings: Settings = context.obj
     home, _ = home_of(settings)
     home.create()

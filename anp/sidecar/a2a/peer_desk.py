@@ -6,7 +6,9 @@ message names goes along as the capability of the task; all else the peer finds 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import hashlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -22,6 +24,8 @@ from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.desk import A2aDesk, made_of
 from anp.sidecar.calls.question import ask_list
 from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.files.sealed_file import BLOCK
+from anp.sidecar.files.spool import KeptFile, NoRoom
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists
 from anp.sidecar.tasks.choice import Choice
@@ -35,6 +39,9 @@ from negotiation.need import Capability
 __all__ = ["PeerDesk", "PeerSkills"]
 
 logger = logging.getLogger(__name__)
+
+MAX_INLINE: Final = 128 * 1024
+"Most bytes of a file that stands in its message."
 
 LIFETIME: Final = 60.0
 "Seconds after which a peer is asked again what it has for us."
@@ -129,11 +136,12 @@ class PeerDesk(A2aDesk):
             task = replace(task, capability=chosen.capability, messages=(first,))
         if is_repeat:
             known = await created(self._sessions, log, task.id)
-            if known is not None and known.messages != task.messages:
+            if known is not None and not _same(known.messages, task.messages):
                 raise A2aError(
                     A2aFault.PARAMS, "message.messageId: was used for another message"
                 )
             return
+        task = replace(task, messages=(await self._announced(first),))
         with _told():
             await self._tasks.create(log, task)
 
@@ -160,12 +168,58 @@ class PeerDesk(A2aDesk):
         return None
 
     async def _post(self, caller: A2aCaller, known: KnownTask, sent: Message) -> None:
+        sent = await self._announced(sent)
         with _told():
             await self._tasks.post(known.log, sent)
+
+    async def _announced(self, message: Message) -> Message:
+        """Return a message whose large files are kept, and fetched by the peer."""
+        with _told():
+            parts = [await self._kept(part) for part in message.parts]
+        return replace(message, parts=tuple(parts))
+
+    async def _kept(self, part: Part) -> Part:
+        content = part.content
+        if not isinstance(content, bytes) or len(content) <= MAX_INLINE:
+            return part
+        try:
+            kept = await asyncio.to_thread(self._keep, part, content)
+        except NoRoom as exc:
+            raise CallError(ErrorKind.USAGE, str(exc)) from exc
+        return kept.part
+
+    def _keep(self, part: Part, content: bytes) -> KeptFile:
+        spool = self._tasks.files.spool
+        spool.check(len(content))
+        kept, writer = spool.begin(name=part.name, media_type=part.media_type)
+        try:
+            for begin in range(0, len(content), BLOCK):
+                writer.append(content[begin : begin + BLOCK])
+            return spool.keep(kept, writer)
+        finally:
+            spool.abandon(kept, writer)
 
     async def _end(self, caller: A2aCaller, known: KnownTask) -> None:
         with _told():
             await self._tasks.cancel(known.id)
+
+
+def _same(one: Sequence[Message], other: Sequence[Message]) -> bool:
+    """Return whether messages say the same; a file may stand in one and be kept."""
+    return [_plain(message) for message in one] == [_plain(m) for m in other]
+
+
+def _plain(message: Message) -> Message:
+    return replace(message, parts=tuple(_hashed(part) for part in message.parts))
+
+
+def _hashed(part: Part) -> Part:
+    if isinstance(part.content, bytes):
+        digest = hashlib.sha256(part.content).hexdigest()
+        return Part.text(digest, media_type=part.media_type, name=part.name)
+    if part.is_file:
+        return Part.text(part.sha256, media_type=part.media_type, name=part.name)
+    return part
 
 
 @contextlib.contextmanager

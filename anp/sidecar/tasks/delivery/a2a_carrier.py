@@ -248,6 +248,11 @@ class A2aCarrier:
             case _:
                 # Sessions and registrations are nothing that A2A has.
                 return False
+        if any(part.is_file for part in first.parts):
+            words = "A2A has no way to fetch a file that is kept here"
+            known = await self._known(log, task)
+            await self._refused(known, InteractionFault.TOO_LARGE, words, send.ref)
+            return True
         following = self._following.get((log, task.id))
         if following is not None and is_pause(task.state):
             # It has told its question; the answer gets a stream of its own.
