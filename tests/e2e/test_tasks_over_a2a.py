@@ -144,7 +144,7 @@ async def test_a_task_goes_on_after_its_channel_broke(
     monkeypatch.setattr("anp.sidecar.tasks.exchange.A2aCarrier", Noted)
     async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
         task = await talks.start("ticks", number=30, pause=0.1)
-        await until(lambda: channels)
+        await until(lambda: bool(channels))
         following = asyncio.create_task(talks.follow(task))
         await asyncio.sleep(1)
         await channels[0].close("cut")
