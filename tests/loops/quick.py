@@ -36,6 +36,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/protocols/a2a": (),
     "anp/protocols/envelope": (),
     "anp/protocols/gbz": (),
+    "anp/sidecar/a2a": (),
     "anp/sidecar/agreement": (),
     "anp/sidecar/api": (),
     "anp/sidecar/api/dashboard": (),

@@ -14,4 +14,13 @@
   agent.
 * `own_desk`: A2A for callers at this daemon: its own agent does their tasks.
 * `peer_desk`: A2A for local agents that speak nothing else: a peer does their tasks.
+* `admission`: The door of the A2A face: who calls, and how often (A2A-3, A2A-21).
+* `cards`: The cards of this daemon: its own, one per attachment, and those of known
+  callers.
+* `extensions`: The header that activates extensions, echoed for those that are known
+  (INT-Q6).
+* `issuer`: Callers by signed tokens (JWT) of an issuer that the owner trusts (A2A-3,
+  A2A-9).
+* `key_source`: The key set of the trusted issuer, from a URL or from a file.
+* `schemes`: The ways to say who calls, as a card declares them (A2A-3, A2A-9). Pure.
 """

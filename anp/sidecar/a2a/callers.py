@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anp.interaction.elements import LOCAL
+from anp.sidecar.tasks.choice import Reach
 from sandbox.pool.shares import Rank, Share
 
 __all__ = ["A2aCaller"]
@@ -21,11 +22,21 @@ class A2aCaller:
 
     peer_share: Share | None = None
     "The share of a peer, whose name is its canonical DID; None for local callers."
+    agent: str = ""
+    "Attachment whose own address it called; empty for the daemon's."
+
+    expires: float | None = None
+    "Unix time after which its token counts no more; None for never."
 
     @property
     def id(self) -> str:
         """Its id in sessions, in the policy, and in approvals."""
         return self.name if self.peer_share is not None else f"{LOCAL}{self.name}"
+
+    @property
+    def reach(self) -> Reach:
+        """The capabilities that this request may use, of those exposed to it."""
+        return Reach(agent=self.agent, expose=self.expose)
 
     @property
     def share(self) -> Share:

@@ -28,6 +28,7 @@ from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import CardFacts, make_card
 from anp.sidecar.a2a.own_desk import OwnDesk
 from anp.sidecar.a2a.rpc import A2aRpc, rpc_error
+from anp.sidecar.a2a.schemes import Schemes
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.service import TaskService
@@ -131,10 +132,12 @@ class A2aChannels:
         except Exception:
             logger.exception("request of a peer failed")
 
-    async def _card(self, caller: A2aCaller, version: A2aVersion) -> dict[str, Any]:
-        uri = next(uri for uri, one in A2A_URIS.items() if one is version)
+    async def _card(self, caller: A2aCaller) -> dict[str, Any]:
         facts = CardFacts(
-            name="anpd", description="An agent behind anpd.", url=uri, is_open=True
+            name="anpd",
+            description="An agent behind anpd.",
+            url=next(iter(A2A_URIS)),
+            schemes=Schemes(token=False),
         )
         return make_card(facts, self._gate.offered(WayIn.TASK, caller.id))
 

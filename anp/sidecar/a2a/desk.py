@@ -12,7 +12,7 @@ import hashlib
 import uuid
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Final
@@ -37,6 +37,7 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.tasks.choice import read_reach
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
 from sandbox.pool.shares import current_share
@@ -84,7 +85,7 @@ class A2aDesk(ABC):
 
     async def send(self, caller: A2aCaller, params: SendParams) -> A2aTask:
         """Start a task or go on with one; return it when it rests, or at once."""
-        begun = await self._begin(caller, params.message)
+        begun = await self._begin(caller, params)
         if not params.is_blocking:
             return (await self._seen(begun.known)).view.task
         task: A2aTask | None = None
@@ -98,7 +99,7 @@ class A2aDesk(ABC):
         self, caller: A2aCaller, params: SendParams
     ) -> AsyncGenerator[TaskUpdate, None]:
         """Start a task or go on with one; yield it, then what happens in it."""
-        begun = await self._begin(caller, params.message)
+        begun = await self._begin(caller, params)
         return self._updates(begun)
 
     async def subscribe(
@@ -120,7 +121,7 @@ class A2aDesk(ABC):
         found = [
             known
             async for known in self._all(caller)
-            if self._is_wanted(caller, known, wanted)
+            if self._is_wanted(caller, known, wanted) and _is_within(caller, known)
         ]
         token = wanted.page_token
         rest = [known for known in found if not token or known.id < token]
@@ -171,15 +172,17 @@ class A2aDesk(ABC):
 
     # Starting and going on.
 
-    async def _begin(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
+    async def _begin(self, caller: A2aCaller, params: SendParams) -> _Begun:
         current_share.set(caller.share)
         # Judged here, where its sender can be told.
-        read_intents(message.metadata)
-        if message.task:
-            return await self._go_on(caller, message)
-        return await self._start(caller, message)
+        read_intents(params.message.metadata)
+        if params.message.task:
+            return await self._go_on(caller, params.message)
+        return await self._start(caller, params.message, params.output_modes)
 
-    async def _start(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
+    async def _start(
+        self, caller: A2aCaller, message: A2aMessage, modes: Sequence[str]
+    ) -> _Begun:
         # The same message again is the same task, not a second one (A2A-Q4).
         name = made_of(caller.id, message.id, "task")
         context = message.context or made_of(caller.id, message.id, "context")
@@ -194,8 +197,9 @@ class A2aDesk(ABC):
             requester=session.requester.id,
             executor=session.participants[0].id,
             messages=(_message(message, session, name),),
+            extra=caller.reach.to_extra(),
         )
-        await self._create(caller, log, task, is_repeat=is_repeat)
+        await self._create(caller, log, task, modes=modes, is_repeat=is_repeat)
         item = await self._sessions.item_of(log, name)
         return _Begun(await self._tasks.task(item), before, is_repeat)
 
@@ -219,7 +223,11 @@ class A2aDesk(ABC):
     async def _mine(self, caller: A2aCaller, task: str) -> KnownTask:
         known = await self._sessions.task(task)
         # Of another's task nobody learns even that it is there.
-        if known is None or not await self._is_of(caller, known):
+        if (
+            known is None
+            or not await self._is_of(caller, known)
+            or not _is_within(caller, known)
+        ):
             raise A2aError(A2aFault.TASK_NOT_FOUND)
         return known
 
@@ -243,7 +251,13 @@ class A2aDesk(ABC):
 
     @abstractmethod
     async def _create(
-        self, caller: A2aCaller, log: str, task: Task, *, is_repeat: bool
+        self,
+        caller: A2aCaller,
+        log: str,
+        task: Task,
+        *,
+        modes: Sequence[str],
+        is_repeat: bool,
     ) -> None:
         """Make a task; one of the same id has to be the same."""
 
@@ -313,6 +327,11 @@ class A2aDesk(ABC):
 
     async def _view(self, known: KnownTask) -> TaskView:
         return TaskView(known.id, await self._context(known), name=known.task.id)
+
+
+def _is_within(caller: A2aCaller, known: KnownTask) -> bool:
+    """Return whether a task is one of the agent that a caller speaks to."""
+    return caller.agent in ("", read_reach(known.task.extra).agent)
 
 
 def _message(message: A2aMessage, session: Session, task: str) -> Message:

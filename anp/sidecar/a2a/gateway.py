@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -19,7 +18,7 @@ __all__ = ["PEERS", "A2aGateway"]
 PEERS: Final = "/peers/"
 "Path before the names of peers."
 
-Make = Callable[[str], Awaitable[Starlette | None]]
+Make = Callable[[str], Awaitable[ASGIApp | None]]
 "Makes the face of a peer by the owner's name for it; None if no peer has that name."
 
 

@@ -7,12 +7,14 @@ limits are those of any requester.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from anp.interaction.elements import Message, Party, Session, Task
+from anp.interaction.elements import Message, Part, Party, Session, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
+from anp.protocols.a2a.modes import input_modes, is_taken, output_modes, takes_files
 from anp.protocols.a2a.words import A2aError, A2aFault
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.desk import A2aDesk
@@ -67,11 +69,18 @@ class OwnDesk(A2aDesk):
         )
 
     async def _create(
-        self, caller: A2aCaller, log: str, task: Task, *, is_repeat: bool
+        self,
+        caller: A2aCaller,
+        log: str,
+        task: Task,
+        *,
+        modes: Sequence[str],
+        is_repeat: bool,
     ) -> None:
         (first,) = task.messages
-        chosen = self._skills.named(caller.id, [first])
+        chosen = self._skills.named(caller.id, [first], caller.reach)
         if isinstance(chosen, Choice):
+            self._check_modes(caller, chosen, first.parts, modes)
             # Named at once; all else is found out while the task is at work.
             first = replace(first, parts=chosen.parts)
             task = replace(task, capability=chosen.capability, messages=(first,))
@@ -82,6 +91,25 @@ class OwnDesk(A2aDesk):
         except InteractionError as exc:
             raise _refused(exc) from exc
         await self._apply(caller, log, TaskCreate(task=task))
+
+    def _check_modes(
+        self,
+        caller: A2aCaller,
+        chosen: Choice,
+        parts: Sequence[Part],
+        modes: Sequence[str],
+    ) -> None:
+        """Check that skill and caller take each other's media types, before it runs."""
+        offered = self._skills.offered(caller.id, caller.reach)
+        skill = next(one for one in offered if one.name == chosen.capability)
+        taken, given = input_modes(skill), output_modes(skill)
+        text = ""
+        if not is_taken(given, modes):
+            text = f"{skill.name} answers with {', '.join(given)}"
+        elif not takes_files(taken, parts):
+            text = f"{skill.name} takes {', '.join(taken)}"
+        if text:
+            raise A2aError(A2aFault.CONTENT_TYPE_NOT_SUPPORTED, text[:300])
 
     async def _post(self, caller: A2aCaller, known: KnownTask, sent: Message) -> None:
         await self._apply(caller, known.log, MessageSend(message=sent))
@@ -117,6 +145,7 @@ _FAULTS: Final = {
     InteractionFault.UNKNOWN_TASK: A2aFault.TASK_NOT_FOUND,
     InteractionFault.STATE: A2aFault.UNSUPPORTED_OPERATION,
     InteractionFault.CLOSED: A2aFault.UNSUPPORTED_OPERATION,
+    InteractionFault.TOO_MANY: A2aFault.TOO_MANY,
 }
 
 

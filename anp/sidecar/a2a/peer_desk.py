@@ -127,7 +127,13 @@ class PeerDesk(A2aDesk):
                 return await self._session(caller, context)
 
     async def _create(
-        self, caller: A2aCaller, log: str, task: Task, *, is_repeat: bool
+        self,
+        caller: A2aCaller,
+        log: str,
+        task: Task,
+        *,
+        modes: Sequence[str],
+        is_repeat: bool,
     ) -> None:
         (first,) = task.messages
         chosen = await self._named(first)

@@ -9,12 +9,15 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
+from anp.sidecar.a2a.admission import Admission
 from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.card import CardFacts, make_card
+from anp.sidecar.a2a.card import CardFacts, card_faults, make_card
+from anp.sidecar.a2a.cards import A2aCards, facts_of
 from anp.sidecar.a2a.face import A2aFace, make_face
 from anp.sidecar.a2a.gateway import PEERS, A2aGateway
+from anp.sidecar.a2a.key_source import make_issuer
 from anp.sidecar.a2a.own_desk import OwnDesk
 from anp.sidecar.a2a.peer_desk import PeerDesk, PeerSkills
 from anp.sidecar.a2a.rpc import A2aRpc
@@ -22,14 +25,10 @@ from anp.sidecar.a2a.tokens import token_book
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.offer.ways import WayIn
 
 __all__ = ["serve_a2a", "serve_gateway"]
 
 logger = logging.getLogger(__name__)
-
-EVERYBODY = A2aCaller(name="everybody")
-"The caller of a face that asks for no token."
 
 
 @contextlib.asynccontextmanager
@@ -46,27 +45,19 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     host, port = config.address
     listener = tcp_listener(host, port, "a2a.listen")
     own = f"http://{host}:{listener.getsockname()[1]}"
-    tokens = token_book(daemon.home, daemon.exposure.set_callers)
-    tokens.callers()
-    gate = daemon.capability_calls.gate
-
-    async def find(headers: Mapping[str, str]) -> A2aCaller | None:
-        return EVERYBODY if config.open else tokens.find(headers)
-
-    facts = CardFacts(
-        name=config.name,
-        description=config.description,
-        url=config.public_url or own,
+    door = Admission(
+        token_book(daemon.home),
+        issuer=make_issuer(config, daemon.fetcher),
         is_open=config.open,
+        rate=config.max_requests,
+        on_change=daemon.exposure.set_callers,
     )
-
-    async def card(caller: A2aCaller | None) -> dict[str, Any]:
-        peer = None if caller is None else caller.id
-        return make_card(facts, gate.offered(WayIn.A2A, peer))
-
+    cards = A2aCards(facts_of(config, own), daemon.capability_calls.gate)
+    for fault in card_faults(await cards.card(None, "") or {}):
+        logger.warning("fault of the card: %s", fault)
     desk = OwnDesk(daemon.tasks, daemon.identities.canonical)
-    rpc = A2aRpc(desk, lambda caller, version: card(caller))
-    app = make_face(A2aFace(rpc, find=find, card=card, max_body=config.max_body))
+    rpc = A2aRpc(desk, cards.extended)
+    app = make_face(A2aFace(rpc, door=door, card=cards.card, max_body=config.max_body))
     async with served(listener, app, name="a2a", limits=ConnectionLimits()):
         logger.info("A2A face url=%s", own)
         yield own
@@ -87,7 +78,7 @@ async def serve_gateway(daemon: Daemon) -> AsyncIterator[str | None]:
     port = listener.getsockname()[1]
     own = f"http://{address[0]}:{port}{PEERS}"
 
-    async def make(name: str) -> Starlette | None:
+    async def make(name: str) -> ASGIApp | None:
         found = await asyncio.to_thread(daemon.book.named, name)
         return None if found is None else _peer_face(daemon, name, f"{own}{name}")
 
@@ -98,25 +89,36 @@ async def serve_gateway(daemon: Daemon) -> AsyncIterator[str | None]:
         yield own
 
 
-def _peer_face(daemon: Daemon, peer: str, url: str) -> Starlette:
+def _peer_face(daemon: Daemon, peer: str, url: str) -> ASGIApp:
     """Return the face under which a peer is an A2A agent."""
-    tokens = token_book(daemon.home, gateway=True)
+    config = daemon.config.a2a
+    door = _PeerDoor(
+        token_book(daemon.home, gateway=True),
+        rate=config.max_requests,
+        on_change=lambda exposed: None,
+    )
+    door.peer = peer
     facts = CardFacts(name=peer, description=f"The agent {peer}, over anpd.", url=url)
     skills = PeerSkills(
         daemon.finder, daemon.binder.requesters, daemon.peer_lists, peer
     )
 
-    async def find(headers: Mapping[str, str]) -> A2aCaller | None:
-        found = tokens.find(headers)
-        # Its tasks are told apart from those at other peers, and of other callers.
-        return found and replace(found, name=f"gateway/{peer}/{found.name}")
+    async def card(caller: A2aCaller | None, agent: str) -> dict[str, Any] | None:
+        return None if agent else make_card(facts, await skills())
 
-    async def card(caller: A2aCaller | None) -> dict[str, Any]:
+    async def extended(caller: A2aCaller) -> dict[str, Any]:
         return make_card(facts, await skills())
 
-    rpc = A2aRpc(
-        PeerDesk(daemon.tasks, daemon.identities, peer, skills),
-        lambda caller, version: card(caller),
-    )
-    max_body = daemon.config.a2a.max_body
-    return make_face(A2aFace(rpc, find=find, card=card, max_body=max_body))
+    rpc = A2aRpc(PeerDesk(daemon.tasks, daemon.identities, peer, skills), extended)
+    return make_face(A2aFace(rpc, door=door, card=card, max_body=config.max_body))
+
+
+class _PeerDoor(Admission):
+    """Names callers by the peer, too: tasks at one are not those at another."""
+
+    peer = ""
+
+    async def find(self, headers: Mapping[str, str]) -> A2aCaller | None:
+        """See `Admission`."""
+        found = await super().find(headers)
+        return found and replace(found, name=f"gateway/{self.peer}/{found.name}")

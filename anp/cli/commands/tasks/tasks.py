@@ -15,6 +15,7 @@ from anp.cli.commands.tasks.watch import TaskWatch, end_of
 from anp.cli.options import Json, read_data, read_input
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
+from anp.interaction.elements import party_name
 
 __all__ = ["print_tasks", "register"]
 
@@ -206,7 +207,7 @@ def _watch(
 
 
 def _peer_of(task: dict[str, Any]) -> str:
-    return str(task["requester" if task["made_by"] == "peer" else "executor"])
+    return party_name(task["requester" if task["made_by"] == "peer" else "executor"])
 
 
 def _told(found: dict[str, Any]) -> Iterator[Line]:
