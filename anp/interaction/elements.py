@@ -268,7 +268,14 @@ class Task:
     "The request at creation, and the newest messages in a report."
 
     depends_on: tuple[str, ...] = ()
-    "Ids of tasks of the same session that must be completed first."
+    "Ids of tasks of the same session that must have ended first."
+
+    needs: tuple[str, ...] = ()
+    """For each of `depends_on` the final states that will do, joined by blanks; empty
+    when each has to be completed. Only the requester knows it."""
+
+    needs_any: bool = False
+    "True when one of `depends_on` is enough."
 
     inputs: tuple[Message, ...] | tuple[Task, ...] = ()
     "Results that it needs of other tasks: all messages or all tasks (GBZ-49)."

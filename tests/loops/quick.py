@@ -52,6 +52,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/config": (),
     "anp/sidecar/consensus": (),
     "anp/sidecar/consensus/written": ("test_gbz_shells", "test_shells"),
+    "anp/sidecar/discovery": (),
     "anp/sidecar/files": (),
     "anp/sidecar/library": (),
     "anp/sidecar/mcp": (),

@@ -38,6 +38,7 @@ from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.files.spool import FileRole, KeptFile, Spool
 from anp.sidecar.files.transfers import FileTransfers
+from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
@@ -84,6 +85,7 @@ class SessionPeers:
         spool: Spool,
         max_wait: float,
         limits: WrittenLimits,
+        measures: Measures,
         is_linked: Callable[[str], bool],
         is_listed: Callable[[str], bool],
         max_registered: int,
@@ -119,6 +121,7 @@ class SessionPeers:
         self._over_a2a: dict[str, tuple[Channel, A2aVersion]] = {}
         "Channels that were dialled for peers that take tasks over A2A."
         self._acked: dict[str, asyncio.Event] = {}
+        self._answers = FirstAnswers(measures)
 
     async def close(self) -> None:
         """Dial nobody any more."""
@@ -157,6 +160,7 @@ class SessionPeers:
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:
+            self._answers.sent(send.operation)
             line = self.lines.find(send.to)
             if line is not None and send.ref:
                 line.tell(log, send)
@@ -365,9 +369,7 @@ class SessionPeers:
         except InteractionError:
             await self.files.forget(files)
             raise
-        if conversation.is_requester:
-            for kept in files:
-                self.files.start(kept)
+        self._answers.came(operation, sender)
         if isinstance(operation, Acknowledgement):
             acked = self._acked.pop(log, None)
             if acked is not None:
