@@ -13,7 +13,7 @@ from typing import Any, Final
 from anp.interaction.elements import Part, PartKind
 from anp.interaction.states import TaskState
 from anp.protocols.a2a.objects import A2aMessage, A2aTask
-from anp.protocols.a2a.reader import Fields
+from anp.protocols.a2a.reader import A2aFields
 from anp.protocols.a2a.results import read_result
 from anp.protocols.a2a.words import A2aError, A2aMethod, A2aVersion, method_name
 from anp.protocols.a2a.writer import write_message
@@ -164,7 +164,7 @@ class A2aRequester(CallingSide, WrittenSide):
 
     def _answered(self, call_id: str, answer: dict[str, Any]) -> None:
         if "error" in answer:
-            told = Fields(answer["error"], "error")
+            told = A2aFields(answer["error"], "error")
             number = str(told.raw("code"))[:20]
             self._refuse(call_id, number, told.text("message", most=10_000)[:500])
             return

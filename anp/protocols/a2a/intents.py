@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from anp.protocols.a2a.reader import Fields, wrong
+from anp.protocols.a2a.reader import A2aFields, wrong
 from anp.protocols.a2a.words import INTENT_URI
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
@@ -93,12 +93,12 @@ def read_intents(metadata: Mapping[str, Any]) -> tuple[Intent, ...]:
         A2aError: They break INT-6 to INT-11, such as a number as a slot's value.
     """
     path = f"message.metadata.{INTENTS}"
-    fields = Fields(dict(metadata), "message.metadata")
+    fields = A2aFields(dict(metadata), "message.metadata")
     found = []
     for index, entry in enumerate(fields.items(INTENTS, most=MAX_INTENTS)):
-        intent = Fields(entry, f"{path}[{index}]")
+        intent = A2aFields(entry, f"{path}[{index}]")
         slots = [
-            Fields(slot, f"{intent.path}.slots[{place}]")
+            A2aFields(slot, f"{intent.path}.slots[{place}]")
             for place, slot in enumerate(intent.items("slots", most=MAX_SLOTS))
         ]
         found.append(
@@ -112,7 +112,7 @@ def read_intents(metadata: Mapping[str, Any]) -> tuple[Intent, ...]:
     return tuple(found)
 
 
-def _text(slot: Fields) -> str:
+def _text(slot: A2aFields) -> str:
     value = slot.raw("value")
     if not isinstance(value, str) or len(value) > MAX_VALUE:
         raise wrong(slot.at("value"), "must be a text")

@@ -18,7 +18,7 @@ __all__ = [
     "PushConfig",
     "SendParams",
     "StatusUpdate",
-    "TaskPage",
+    "A2aPage",
     "TaskUpdate",
 ]
 
@@ -138,7 +138,7 @@ class ListParams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPage:
+class A2aPage:
     """A page of tasks."""
 
     tasks: tuple[A2aTask, ...]

@@ -1,7 +1,7 @@
 """Reads what callers of A2A 0.3 and 1.0 send (A2A-11 to A2A-13). Pure.
 
 Everything is judged before anything is done; what does not fit is an `A2aError` with
-the path of the place. Fields that a version does not name are ignored, as both say.
+the path of the place. A2aFields that a version does not name are ignored, as both say.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from anp.protocols.a2a.objects import A2aMessage, ListParams, PushConfig, SendPa
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion, read_state
 from anp.protocols.timestamps import read_timestamp
 
-__all__ = ["Fields", "read_list", "read_message", "read_part", "read_push", "read_send"]
+__all__ = [
+    "A2aFields",
+    "read_list",
+    "read_message",
+    "read_part",
+    "read_push",
+    "read_send",
+]
 
 MAX_ID: Final = 256
 "Most characters of an id that a caller makes."
@@ -33,7 +40,7 @@ _FOLDERS: Final = re.compile(r".*[/\\]", re.DOTALL)
 BINARY: Final = "application/octet-stream"
 
 
-class Fields:
+class A2aFields:
     """A JSON object of a caller, with its path for errors."""
 
     def __init__(self, value: Any, path: str) -> None:
@@ -94,10 +101,10 @@ class Fields:
             raise wrong(self.at(name), f"must be a whole number, {least} or more")
         return int(value)
 
-    def fields(self, name: str) -> Fields | None:
+    def fields(self, name: str) -> A2aFields | None:
         """Return an object, None if it is absent."""
         value = self._value.get(name)
-        return None if value is None else Fields(value, self.at(name))
+        return None if value is None else A2aFields(value, self.at(name))
 
     def mapping(self, name: str) -> dict[str, Any]:
         """Return an object as it is; empty if it is absent."""
@@ -132,11 +139,11 @@ def read_send(params: Any, version: A2aVersion) -> SendParams:
     Raises:
         A2aError: They do not fit.
     """
-    fields = Fields(params, "")
+    fields = A2aFields(params, "")
     message = read_message(fields.raw("message"), version, path="message")
     if message.is_agent:
         raise wrong("message.role", "must be the user's")
-    config = fields.fields("configuration") or Fields({}, "configuration")
+    config = fields.fields("configuration") or A2aFields({}, "configuration")
     if version is A2aVersion.V03:
         blocking = config.flag("blocking", default=True)
         push = config.raw("pushNotificationConfig")
@@ -159,7 +166,7 @@ def read_list(params: Any) -> ListParams:
     Raises:
         A2aError: They do not fit.
     """
-    fields = Fields(params, "")
+    fields = A2aFields(params, "")
     word, since = fields.text("status"), fields.text("statusTimestampAfter")
     state = read_state(word) if word else ""
     if state is None:
@@ -185,7 +192,7 @@ def read_message(value: Any, version: A2aVersion, *, path: str) -> A2aMessage:
     Raises:
         A2aError: It is none.
     """
-    fields = Fields(value, path)
+    fields = A2aFields(value, path)
     is_old = version is A2aVersion.V03
     if is_old and fields.raw("kind") not in (None, "message"):
         raise wrong(fields.at("kind"), "must be message")
@@ -203,7 +210,7 @@ def read_message(value: Any, version: A2aVersion, *, path: str) -> A2aMessage:
         id=fields.text("messageId", needed=True),
         is_agent=roles[role],
         parts=tuple(
-            read(Fields(one, f"{fields.at('parts')}[{index}]"))
+            read(A2aFields(one, f"{fields.at('parts')}[{index}]"))
             for index, one in enumerate(parts)
         ),
         task=fields.text("taskId"),
@@ -220,11 +227,11 @@ def read_part(value: Any, version: A2aVersion, *, path: str) -> Part:
     Raises:
         A2aError: It is none.
     """
-    fields = Fields(value, path)
+    fields = A2aFields(value, path)
     return _old_part(fields) if version is A2aVersion.V03 else _part(fields)
 
 
-def _old_part(fields: Fields) -> Part:
+def _old_part(fields: A2aFields) -> Part:
     more: dict[str, Any] = {"metadata": fields.mapping("metadata")}
     match fields.raw("kind"):
         case "text":
@@ -234,7 +241,7 @@ def _old_part(fields: Fields) -> Part:
                 raise wrong(fields.at("data"), "must be an object")
             return Part.value(fields.raw("data"), **more)
         case "file":
-            file = fields.fields("file") or Fields(None, fields.at("file"))
+            file = fields.fields("file") or A2aFields(None, fields.at("file"))
             more |= _names(file, media_type="mimeType", name="name")
             if ("bytes" in file) == ("uri" in file):
                 raise wrong(file.path, "must have either bytes or uri")
@@ -244,7 +251,7 @@ def _old_part(fields: Fields) -> Part:
     raise wrong(fields.at("kind"), "must be text, file or data")
 
 
-def _part(fields: Fields) -> Part:
+def _part(fields: A2aFields) -> Part:
     found = [one for one in ("text", "raw", "url", "data") if one in fields]
     if not found and fields.has("data"):
         # `null` is a value, too.
@@ -265,14 +272,14 @@ def _part(fields: Fields) -> Part:
     return Part.value(fields.raw("data"), **more)
 
 
-def _any_text(fields: Fields, name: str) -> str:
+def _any_text(fields: A2aFields, name: str) -> str:
     value = fields.raw(name)
     if not isinstance(value, str):
         raise wrong(fields.at(name), "must be a text")
     return value
 
 
-def _names(fields: Fields, *, media_type: str, name: str) -> dict[str, str]:
+def _names(fields: A2aFields, *, media_type: str, name: str) -> dict[str, str]:
     found = {}
     kind = fields.text(media_type)
     if kind:
@@ -286,7 +293,7 @@ def _names(fields: Fields, *, media_type: str, name: str) -> dict[str, str]:
     return found
 
 
-def _bytes(fields: Fields, name: str) -> bytes:
+def _bytes(fields: A2aFields, name: str) -> bytes:
     value = fields.raw(name)
     if not isinstance(value, str):
         raise wrong(fields.at(name), "must be a text in base64")
@@ -302,9 +309,9 @@ def read_push(value: Any, version: A2aVersion, *, path: str) -> PushConfig:
     Raises:
         A2aError: It is none.
     """
-    fields = Fields(value, path)
+    fields = A2aFields(value, path)
     found = fields.fields("authentication")
-    auth = found or Fields({}, fields.at("authentication"))
+    auth = found or A2aFields({}, fields.at("authentication"))
     schemes = auth.texts("schemes") if version is A2aVersion.V03 else ()
     return PushConfig(
         id=fields.text("id"),

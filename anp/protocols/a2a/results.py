@@ -13,7 +13,7 @@ from anp.protocols.a2a.objects import (
     StatusUpdate,
     TaskUpdate,
 )
-from anp.protocols.a2a.reader import Fields, read_message, read_part, wrong
+from anp.protocols.a2a.reader import A2aFields, read_message, read_part, wrong
 from anp.protocols.a2a.words import A2aVersion, read_state
 from anp.protocols.timestamps import read_timestamp
 
@@ -37,7 +37,7 @@ def read_result(value: Any, version: A2aVersion) -> TaskUpdate:
     Raises:
         A2aError: It is none of them.
     """
-    fields = Fields(value, "result")
+    fields = A2aFields(value, "result")
     if version is A2aVersion.V03:
         kind = _KINDS.get(fields.text("kind"), "")
     else:
@@ -46,7 +46,7 @@ def read_result(value: Any, version: A2aVersion) -> TaskUpdate:
             # Some methods answer with the task alone.
             kind = "task"
         elif kind:
-            fields = Fields(fields.raw(kind), fields.at(kind))
+            fields = A2aFields(fields.raw(kind), fields.at(kind))
     match kind:
         case "task":
             return _task(fields, version)
@@ -59,7 +59,7 @@ def read_result(value: Any, version: A2aVersion) -> TaskUpdate:
     raise wrong(fields.path, "must be a task, a message or an update")
 
 
-def _task(fields: Fields, version: A2aVersion) -> A2aTask:
+def _task(fields: A2aFields, version: A2aVersion) -> A2aTask:
     state, at, message = _status(fields, version)
     found = fields.items("artifacts", most=MAX_ARTIFACTS)
     return A2aTask(
@@ -69,14 +69,14 @@ def _task(fields: Fields, version: A2aVersion) -> A2aTask:
         changed_at=at,
         message=message,
         artifacts=tuple(
-            _artifact(Fields(one, f"{fields.at('artifacts')}[{index}]"), version)
+            _artifact(A2aFields(one, f"{fields.at('artifacts')}[{index}]"), version)
             for index, one in enumerate(found)
         ),
         metadata=fields.mapping("metadata"),
     )
 
 
-def _status_update(fields: Fields, version: A2aVersion) -> StatusUpdate:
+def _status_update(fields: A2aFields, version: A2aVersion) -> StatusUpdate:
     state, at, message = _status(fields, version)
     return StatusUpdate(
         task=fields.text("taskId", needed=True),
@@ -88,8 +88,8 @@ def _status_update(fields: Fields, version: A2aVersion) -> StatusUpdate:
     )
 
 
-def _artifact_update(fields: Fields, version: A2aVersion) -> ArtifactUpdate:
-    found = fields.fields("artifact") or Fields(None, fields.at("artifact"))
+def _artifact_update(fields: A2aFields, version: A2aVersion) -> ArtifactUpdate:
+    found = fields.fields("artifact") or A2aFields(None, fields.at("artifact"))
     return ArtifactUpdate(
         task=fields.text("taskId", needed=True),
         context=fields.text("contextId"),
@@ -100,9 +100,9 @@ def _artifact_update(fields: Fields, version: A2aVersion) -> ArtifactUpdate:
 
 
 def _status(
-    fields: Fields, version: A2aVersion
+    fields: A2aFields, version: A2aVersion
 ) -> tuple[str, datetime | None, A2aMessage | None]:
-    status = fields.fields("status") or Fields(None, fields.at("status"))
+    status = fields.fields("status") or A2aFields(None, fields.at("status"))
     state = read_state(status.text("state", needed=True))
     if state is None:
         raise wrong(status.at("state"), "must be a state of a task")
@@ -122,7 +122,7 @@ def _message(value: Any, version: A2aVersion, path: str) -> A2aMessage:
     return read_message(value, version, path=path)
 
 
-def _artifact(fields: Fields, version: A2aVersion) -> Artifact:
+def _artifact(fields: A2aFields, version: A2aVersion) -> Artifact:
     parts = fields.items("parts", most=MAX_ARTIFACTS)
     return Artifact(
         id=fields.text("artifactId", needed=True),

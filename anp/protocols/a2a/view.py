@@ -1,6 +1,6 @@
 """A task of a session as A2A shows it: made of the events of its log. Pure.
 
-view = TaskView(task_id, context)
+view = A2aView(task_id, context)
 for event in events:
     for update in view.take(event):
         ...
@@ -33,7 +33,7 @@ from anp.protocols.a2a.objects import (
     StatusUpdate,
 )
 
-__all__ = ["ARTIFACT", "OUTPUT", "TaskView"]
+__all__ = ["ARTIFACT", "OUTPUT", "A2aView"]
 
 OUTPUT: Final = "output"
 "Id of the artifact with what an agent gives and names no artifact for."
@@ -44,7 +44,7 @@ ARTIFACT: Final = "artifact"
 _OWN_METADATA: Final = frozenset({ARTIFACT, "append", "lastChunk", "status"})
 
 
-class TaskView:
+class A2aView:
     """One task; `take` its session's events in order, then read `task`.
 
     Artifacts grow by each result; a result in chunks is shown when it is whole.
@@ -76,9 +76,9 @@ class TaskView:
         # A question follows the state in which it is asked.
         return self.is_over or (is_pause(self.task.state) and self._was_asked)
 
-    def __copy__(self) -> TaskView:
+    def __copy__(self) -> A2aView:
         """Return another view that goes on from here."""
-        made = TaskView(self.task.id, self.task.context, name=self._name)
+        made = A2aView(self.task.id, self.task.context, name=self._name)
         made.task, made.is_known = self.task, self.is_known
         made._was_asked = self._was_asked
         made._chunks = {name: list(held) for name, held in self._chunks.items()}

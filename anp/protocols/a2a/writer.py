@@ -10,13 +10,13 @@ from typing import Any
 from anp.interaction.elements import Part, PartKind
 from anp.protocols.a2a.objects import (
     A2aMessage,
+    A2aPage,
     A2aTask,
     Artifact,
     ArtifactUpdate,
     ListParams,
     PushConfig,
     StatusUpdate,
-    TaskPage,
     TaskUpdate,
 )
 from anp.protocols.a2a.words import A2aVersion, state_word
@@ -58,7 +58,7 @@ def write_task(
 
 
 def write_page(
-    page: TaskPage, wanted: ListParams, version: A2aVersion
+    page: A2aPage, wanted: ListParams, version: A2aVersion
 ) -> dict[str, Any]:
     """Return a page of tasks as JSON."""
     tasks = [

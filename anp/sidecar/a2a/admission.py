@@ -13,7 +13,7 @@ from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.issuer import BadToken, Issuer
 from anp.sidecar.a2a.tokens import TokenBook, bearer_of
 
-__all__ = ["Admission", "CallerPace", "NotAdmitted"]
+__all__ = ["A2aDoor", "CallerPace", "NotAdmitted"]
 
 EVERYBODY: Final = A2aCaller(name="everybody")
 "The caller of a face that asks for no token."
@@ -64,7 +64,7 @@ class CallerPace:
         return max(0.0, over / self._rate)
 
 
-class Admission:
+class A2aDoor:
     """Finds out who calls: by a token of ours, or by one of the trusted issuer."""
 
     def __init__(

@@ -28,13 +28,13 @@ from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
 from anp.protocols.a2a.objects import (
     A2aMessage,
+    A2aPage,
     A2aTask,
     ListParams,
     SendParams,
-    TaskPage,
     TaskUpdate,
 )
-from anp.protocols.a2a.view import TaskView
+from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.tasks.choice import read_reach
@@ -58,7 +58,7 @@ PAGE: Final = 200
 class _Seen:
     """A view, and the number of the newest event in it."""
 
-    view: TaskView
+    view: A2aView
     number: int = 0
 
 
@@ -116,7 +116,7 @@ class A2aDesk(ABC):
         """Return a task."""
         return (await self._seen(await self._mine(caller, task))).view.task
 
-    async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
+    async def list(self, caller: A2aCaller, wanted: ListParams) -> A2aPage:
         """Return a page of the tasks of a caller, newest first."""
         found = [
             known
@@ -126,7 +126,7 @@ class A2aDesk(ABC):
         token = wanted.page_token
         rest = [known for known in found if not token or known.id < token]
         page = rest[: wanted.page_size]
-        return TaskPage(
+        return A2aPage(
             tasks=tuple([(await self._seen(known)).view.task for known in page]),
             next_token=page[-1].id if len(rest) > len(page) else "",
             total=len(found),
@@ -298,7 +298,7 @@ class A2aDesk(ABC):
 
     async def _follow(
         self, begun: _Begun
-    ) -> AsyncGenerator[tuple[TaskView, TaskUpdate | None], None]:
+    ) -> AsyncGenerator[tuple[A2aView, TaskUpdate | None], None]:
         """Yield the view before anything new, then with each update, until it rests."""
         seen = await self._until(begun)
         view = copy(seen.view)
@@ -325,8 +325,8 @@ class A2aDesk(ABC):
                 seen.number = event.number
         return seen
 
-    async def _view(self, known: KnownTask) -> TaskView:
-        return TaskView(known.id, await self._context(known), name=known.task.id)
+    async def _view(self, known: KnownTask) -> A2aView:
+        return A2aView(known.id, await self._context(known), name=known.task.id)
 
 
 def _is_within(caller: A2aCaller, known: KnownTask) -> bool:

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
-from anp.sidecar.a2a.admission import Admission, NotAdmitted
+from anp.sidecar.a2a.admission import A2aDoor, NotAdmitted
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import AGENTS
 from anp.sidecar.a2a.extensions import with_extensions
@@ -51,7 +51,7 @@ class A2aFace:
         self,
         rpc: A2aRpc,
         *,
-        door: Admission,
+        door: A2aDoor,
         card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
     ) -> None:

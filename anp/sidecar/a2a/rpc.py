@@ -15,7 +15,7 @@ from typing import Any, Final
 from anp.errors import UnknownError
 from anp.protocols.a2a.modes import fit, fit_task
 from anp.protocols.a2a.objects import A2aTask, TaskUpdate
-from anp.protocols.a2a.reader import Fields, read_list, read_send
+from anp.protocols.a2a.reader import A2aFields, read_list, read_send
 from anp.protocols.a2a.words import (
     METHODS,
     A2aError,
@@ -109,7 +109,7 @@ class A2aRpc:
                 task = fit_task(task, sent.output_modes)
                 return _sent(task, version, sent.history)
             case A2aMethod.GET:
-                fields = Fields(params, "")
+                fields = A2aFields(params, "")
                 task = await self._desk.get(caller, fields.text("id", needed=True))
                 return write_task(task, version, history=fields.count("historyLength"))
             case A2aMethod.LIST:
@@ -125,7 +125,7 @@ class A2aRpc:
 
 
 def _task_id(params: Any) -> str:
-    return Fields(params, "").text("id", needed=True)
+    return A2aFields(params, "").text("id", needed=True)
 
 
 def _sent(task: A2aTask, version: A2aVersion, history: int | None) -> dict[str, Any]:

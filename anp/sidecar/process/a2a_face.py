@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from anp.sidecar.a2a.admission import Admission
+from anp.sidecar.a2a.admission import A2aDoor
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import CardFacts, card_faults, make_card
 from anp.sidecar.a2a.cards import A2aCards, facts_of
@@ -45,7 +45,7 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     host, port = config.address
     listener = tcp_listener(host, port, "a2a.listen")
     own = f"http://{host}:{listener.getsockname()[1]}"
-    door = Admission(
+    door = A2aDoor(
         token_book(daemon.home),
         issuer=make_issuer(config, daemon.fetcher),
         is_open=config.open,
@@ -113,12 +113,12 @@ def _peer_face(daemon: Daemon, peer: str, url: str) -> ASGIApp:
     return make_face(A2aFace(rpc, door=door, card=card, max_body=config.max_body))
 
 
-class _PeerDoor(Admission):
+class _PeerDoor(A2aDoor):
     """Names callers by the peer, too: tasks at one are not those at another."""
 
     peer = ""
 
     async def find(self, headers: Mapping[str, str]) -> A2aCaller | None:
-        """See `Admission`."""
+        """See `A2aDoor`."""
         found = await super().find(headers)
         return found and replace(found, name=f"gateway/{self.peer}/{found.name}")

@@ -176,7 +176,7 @@ class ContentBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskBody:
+class QuestionBody:
     """A question for the requester."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -356,11 +356,11 @@ class InboxOperations:
     @post(
         "/v1/inbox/{id}/ask",
         InboxTask,
-        body=AskBody,
+        body=QuestionBody,
         problems=(404, 409),
         scope=LocalScope.AGENT,
     )
-    async def ask_requester(self, request: Request, body: AskBody) -> InboxTask:
+    async def ask_requester(self, request: Request, body: QuestionBody) -> InboxTask:
         """Ask the requester; `answer` has what it says, now or later."""
         item = self._at_work(request)
         item.assignment.ask(Question(text=body.text, schema=body.schema, url=body.url))

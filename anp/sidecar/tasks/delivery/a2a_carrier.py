@@ -51,7 +51,7 @@ from anp.protocols.a2a.objects import (
 )
 from anp.protocols.a2a.objects import TaskUpdate as A2aUpdate
 from anp.protocols.a2a.results import read_result
-from anp.protocols.a2a.view import ARTIFACT, TaskView
+from anp.protocols.a2a.view import ARTIFACT, A2aView
 from anp.protocols.a2a.words import (
     A2aError,
     A2aMethod,
@@ -279,7 +279,7 @@ class A2aCarrier:
     # What the peer tells.
 
     async def _known(self, log: str, task: Task) -> _Known:
-        view = TaskView(task.id, "", name=task.id)
+        view = A2aView(task.id, "", name=task.id)
         known = _Known(log, task)
         after = 0
         while events := await self._sessions.events(log, after=after):

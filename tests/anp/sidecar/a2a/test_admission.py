@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.a2a.admission import Admission, CallerPace, NotAdmitted
+from anp.sidecar.a2a.admission import A2aDoor, CallerPace, NotAdmitted
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.tokens import TokenBook
 from anp.sidecar.offer.exposure import Exposure
@@ -32,9 +32,9 @@ def bearer(text: str) -> dict[str, str]:
     return {"authorization": f"Bearer {text}"}
 
 
-def door(tmp_path: Path, told: Told | None = None, **more: Any) -> Admission:
+def door(tmp_path: Path, told: Told | None = None, **more: Any) -> A2aDoor:
     book = more.pop("book", None) or TokenBook(tmp_path / "tokens.json")
-    return Admission(book, on_change=told or Told(), **more)
+    return A2aDoor(book, on_change=told or Told(), **more)
 
 
 @clause("A2A-3", "A2A-21")
