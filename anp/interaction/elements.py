@@ -322,6 +322,12 @@ class Session:
     context: tuple[Message, ...] | tuple[Task, ...] = ()
     "History from before it began: all messages or all tasks (GBZ-53)."
 
+    owner: str = ""
+    "Id of the local caller that it belongs to, if any; no protocol carries this."
+
+    alias: str = ""
+    "Its id for that caller, if it is another; no protocol carries this."
+
     extra: Extra = field(default_factory=dict)
 
 
@@ -430,6 +436,8 @@ class SessionHead:
     "The requester's wishes for news that stand."
 
     pushes: tuple[PushTarget, ...] = ()
+    threads: Mapping[str, str] = field(default_factory=dict)
+    "Names by which agents of ours know the session, by their attachments."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

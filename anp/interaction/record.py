@@ -100,6 +100,8 @@ class SessionRecord:
 
         self.pushes: dict[tuple[str, str], PushTarget] = {}
         "Addresses that are told of a task, by the task and their own ids."
+        self.threads: dict[str, str] = {}
+        "Names by which agents of ours know the session; stored with the next event."
 
         self._unfinished: dict[str, None] = {}
         "Ids of the tasks that have not ended."
@@ -160,6 +162,7 @@ class SessionRecord:
             },
             registered=tuple(self.registered.values()),
             pushes=tuple(self.pushes.values()),
+            threads=dict(self.threads),
         )
 
     def is_open(self, wall_now: datetime) -> bool:
@@ -232,6 +235,7 @@ class SessionRecord:
         }
         self.registered = {one.task: one for one in head.registered}
         self.pushes = {(one.task, one.id): one for one in head.pushes}
+        self.threads = dict(head.threads)
         for event in events:
             self._remember(event)
             message = event.content

@@ -20,6 +20,7 @@ from anp.identity.dids import Identities, canonical_did
 from anp.identity.keys import PrivateKey
 from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
+from anp.sidecar.a2a.channel import A2aChannels
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.attachments.inbox.desk import Inbox
@@ -479,7 +480,9 @@ def make_calls(
         think=think,
         measures=peers.measures,
     )
-    acceptor.tasks = tasks.serve
+    acceptor.tasks = A2aChannels(
+        tasks, peers.identities.canonical, offer.capability_calls.gate
+    ).serve
     offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.tokens import token_book
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.tokens import token_book
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.process import a2a_face
 from anp.sidecar.process.a2a_face import serve_a2a

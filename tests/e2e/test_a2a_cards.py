@@ -16,8 +16,8 @@ from a2a.types import a2a_pb2
 from a2a.utils.errors import TaskNotFoundError
 
 from anp.protocols.a2a.words import INTENT_URI
-from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.tokens import token_book
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.tokens import token_book
 from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.home.home import Home
 from anp.sidecar.process.a2a_face import serve_a2a

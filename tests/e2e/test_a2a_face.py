@@ -122,9 +122,14 @@ def message(*parts: dict[str, Any], **more: Any) -> Any:
 
 @asynccontextmanager
 async def client_of(
-    url: str, version: str, *, streaming: bool, binding: str = "JSONRPC"
+    url: str,
+    version: str,
+    *,
+    streaming: bool,
+    binding: str = "JSONRPC",
+    headers: dict[str, str] | None = None,
 ) -> AsyncIterator[Any]:
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=30, headers=headers) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
         interfaces = [
             one

@@ -15,6 +15,12 @@ from anp.errors import CallError, ErrorKind, UnknownError
 
 __all__ = ["register"]
 
+Gateway = Annotated[
+    bool,
+    typer.Option(
+        "--gateway", help="Of local agents that use the gateway, not of callers."
+    ),
+]
 CallerName = Annotated[str, typer.Argument(help="Name of the caller.")]
 
 
@@ -36,6 +42,7 @@ def add(
         list[str] | None,
         typer.Option(help="Capability that this caller may use; default as for peers."),
     ] = None,
+    gateway: Gateway = False,
     days: Annotated[
         float | None,
         typer.Option(min=0.001, help="Days for which it counts; default for ever."),
@@ -43,8 +50,8 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Make a token for a caller; it is shown once, and only its hash is kept."""
-    from anp.sidecar.a2a.callers import A2aCaller
-    from anp.sidecar.a2a.tokens import token_book
+    from anp.sidecar.a2a.door.callers import A2aCaller
+    from anp.sidecar.a2a.door.tokens import token_book
     from anp.sidecar.api.guard import new_token
     from anp.sidecar.attachments.spec import NAME_PATTERN
 
@@ -52,15 +59,20 @@ def add(
         raise CallError(
             ErrorKind.USAGE, "the name of a caller has letters, digits, `_` and `-`"
         )
+    if gateway and expose:
+        raise CallError(
+            ErrorKind.USAGE, "the gateway has peers; --expose is for callers"
+        )
     settings: Settings = context.obj
     home, _ = home_of(settings)
+    home.create()
     token = new_token()
     caller = A2aCaller(
         name=name,
         expose=tuple(expose) if expose else None,
         expires=None if days is None else time.time() + days * 86_400,
     )
-    token_book(home).add(caller, token)
+    token_book(home, gateway=gateway).add(caller, token)
     told = {
         "name": name,
         "token": token,
@@ -73,13 +85,15 @@ def add(
     print_one(told, lines, as_json=as_json)
 
 
-def listed(context: typer.Context, as_json: Json = False) -> None:
+def listed(
+    context: typer.Context, gateway: Gateway = False, as_json: Json = False
+) -> None:
     """Show the callers that have a token."""
-    from anp.sidecar.a2a.tokens import token_book
+    from anp.sidecar.a2a.door.tokens import token_book
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
-    book = token_book(home)
+    book = token_book(home, gateway=gateway)
     used = book.uses()
     found = [
         {
@@ -103,12 +117,17 @@ def _time(at: float | None, nothing: str) -> str:
     return nothing if at is None else when(at)
 
 
-def revoke(context: typer.Context, name: CallerName, as_json: Json = False) -> None:
+def revoke(
+    context: typer.Context,
+    name: CallerName,
+    gateway: Gateway = False,
+    as_json: Json = False,
+) -> None:
     """Make the token of a caller worthless, at once."""
-    from anp.sidecar.a2a.tokens import token_book
+    from anp.sidecar.a2a.door.tokens import token_book
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
-    if not token_book(home).revoke(name):
+    if not token_book(home, gateway=gateway).revoke(name):
         raise UnknownError(f"there is no caller {name[:80]}")
     print_one({"name": name}, [f"{name} has no token any more"], as_json=as_json)

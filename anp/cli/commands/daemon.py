@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +74,16 @@ def up(
             help="Port of 127.0.0.1 for callers of A2A; 0 lets the system choose.",
         ),
     ] = None,
+    a2a_gateway: Annotated[
+        int | None,
+        typer.Option(
+            "--a2a-gateway",
+            min=0,
+            max=65_535,
+            metavar="PORT",
+            help="Port of 127.0.0.1 for local agents that reach peers over A2A.",
+        ),
+    ] = None,
     ready_file: Annotated[
         Path | None,
         typer.Option(
@@ -91,8 +102,15 @@ def up(
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
-    own = None if a2a is None else f"127.0.0.1:{a2a}"
-    flags = {"listen.host": host, "listen.port": port, "a2a.listen": own}
+    own, gateway = (
+        None if one is None else f"127.0.0.1:{one}" for one in (a2a, a2a_gateway)
+    )
+    flags = {
+        "listen.host": host,
+        "listen.port": port,
+        "a2a.listen": own,
+        "a2a.gateway": gateway,
+    }
     is_new = not home.key_file.exists()
     config = load_settings(settings, flags)
 
@@ -102,20 +120,18 @@ def up(
 
     set_logs(config)
 
-    def on_ready(url: str, did: str, a2a: str | None) -> None:
+    def on_ready(url: str, did: str, faces: Mapping[str, str]) -> None:
         gc.freeze()
         gc.enable()
         if as_json:
-            known = {"did": did, "url": url, "address": f"{url}#{did}"}
-            if a2a is not None:
-                known["a2a"] = a2a
+            known = {"did": did, "url": url, "address": f"{url}#{did}", **faces}
             print(json.dumps(known), flush=True)
             return
         if is_new:
             print(f"made a new identity in {home.path}")
         print(f"did      {did}\naddress  {url}#{did}", flush=True)
-        if a2a is not None:
-            print(f"a2a      {a2a}", flush=True)
+        for name, found in faces.items():
+            print(f"{name:8} {found}", flush=True)
 
     asyncio.run(
         run_daemon(

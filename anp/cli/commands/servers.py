@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -85,10 +86,10 @@ def run(
     async def until(address: ApiAddress) -> None:
         codes.append(await _beside(command, home, address))
 
-    def ready(url: str, did: str, a2a: str | None) -> None:
+    def ready(url: str, did: str, faces: Mapping[str, str]) -> None:
         progress(f"anpd: {url}#{did}")
-        if a2a is not None:
-            progress(f"anpd: A2A at {a2a}")
+        for name, url_of in faces.items():
+            progress(f"anpd: {name} at {url_of}")
 
     asyncio.run(run_daemon(home, config, ready_file=None, on_ready=ready, until=until))
     return codes[0]

@@ -53,6 +53,11 @@ class A2aFields:
         self._value: dict[str, Any] = value
         self.path = path
 
+    @property
+    def whole(self) -> dict[str, Any]:
+        """The object itself."""
+        return self._value
+
     def __contains__(self, name: str) -> bool:
         # JSON of protobuf writes null for what is not set.
         return self._value.get(name) is not None

@@ -9,6 +9,7 @@ from typing import Any, Final
 from anp.interaction.states import TaskState
 
 __all__ = [
+    "A2A_URIS",
     "INTENT_URI",
     "METHODS",
     "A2aError",
@@ -35,6 +36,14 @@ class A2aVersion(StrEnum):
 
     V03 = "0.3"
     V10 = "1.0"
+
+
+A2A_URIS: Final[dict[str, A2aVersion]] = {
+    "urn:anpd:a2a:1.0": A2aVersion.V10,
+    "urn:anpd:a2a:0.3": A2aVersion.V03,
+    "urn:anpd:a2a-intent:1": A2aVersion.V03,
+}
+"The consensus protocols that carry A2A between daemons, with their versions."
 
 
 class A2aMethod(Enum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from anp.protocols.a2a.words import A2aError, A2aFault
-from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import CardFacts, make_card
+from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.schemes import Schemes
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.offer.gate import Gate

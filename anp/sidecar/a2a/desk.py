@@ -1,7 +1,7 @@
 """The operations of A2A for its callers, over the sessions of this daemon.
 
-A caller is the requester of its sessions; the agent is this daemon's. So a task of a
-caller has the same log, states, limits and gate as one of a peer.
+So a task of a caller has the same log, states and limits as any other. `OwnDesk` has
+this daemon do the tasks, `PeerDesk` has a peer do them.
 """
 
 from __future__ import annotations
@@ -9,27 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from anp.interaction.elements import (
     Message,
     MessagePurpose,
-    Party,
     SenderRole,
     Session,
-    Task,
 )
-from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
 from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
-from anp.protocols.a2a.modes import input_modes, is_taken, output_modes, takes_files
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aPage,
@@ -41,16 +36,15 @@ from anp.protocols.a2a.objects import (
 )
 from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
-from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.push import PushDesk
-from anp.sidecar.tasks.choice import Choice, read_reach
+from anp.sidecar.tasks.choice import read_reach
 from anp.sidecar.tasks.chronicle import task_of
 from anp.sidecar.tasks.known import KnownTask, event_in
 from anp.sidecar.tasks.service import TaskService
-from anp.sidecar.tasks.sessions import receive
 from sandbox.pool.shares import current_share
 
-__all__ = ["A2aDesk", "refused"]
+__all__ = ["A2aDesk", "Begun", "made_of", "message_of"]
 
 MAX_VIEWS: Final = 256
 "Tasks of which the view stays in memory."
@@ -75,7 +69,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class Begun:
     """A task that took a message, and the newest event before that."""
 
     known: KnownTask
@@ -85,25 +79,19 @@ class _Begun:
     "The message came before, so that nothing follows from it."
 
 
-class A2aDesk:
-    """Does for a caller what it may: its own tasks, and what is exposed to it."""
+class A2aDesk(ABC):
+    """Does for a caller what it may with its own tasks."""
 
-    def __init__(
-        self, tasks: TaskService, own: str, *, pushes: PushDesk | None = None
-    ) -> None:
+    def __init__(self, tasks: TaskService, pushes: PushDesk | None = None) -> None:
         """Make the desk.
 
         Args:
-            own: Our canonical DID, the executor of all these tasks.
             pushes: Brings updates to addresses; None when that is not offered.
         """
         self.pushes = pushes
         self._tasks = tasks
         self._sessions = tasks.sessions
-        self._own = own
-        self._skills = tasks.desk.skills
         self._views: OrderedDict[str, _Seen] = OrderedDict()
-        self._refs = 0
 
     # The methods of A2A. All raise `A2aError`.
 
@@ -134,7 +122,7 @@ class A2aDesk:
         if is_terminal(known.task.state):
             raise A2aError(A2aFault.UNSUPPORTED_OPERATION, "the task has ended")
         seen = await self._seen(known)
-        return self._updates(_Begun(known, seen.number))
+        return self._updates(Begun(known, seen.number))
 
     async def get(self, caller: A2aCaller, task: str) -> A2aTask:
         """Return a task."""
@@ -145,7 +133,7 @@ class A2aDesk:
         found = [
             known
             async for known in self._all(caller)
-            if self._is_wanted(known, wanted) and _is_within(caller, known)
+            if self._is_wanted(caller, known, wanted) and _is_within(caller, known)
         ]
         token = wanted.page_token
         rest = [known for known in found if not token or known.id < token]
@@ -165,12 +153,14 @@ class A2aDesk:
                 yield known
             before = page[-1].id
 
-    @staticmethod
-    def _is_wanted(known: KnownTask, wanted: ListParams) -> bool:
+    def _is_wanted(
+        self, caller: A2aCaller, known: KnownTask, wanted: ListParams
+    ) -> bool:
         task = known.task
         since = wanted.changed_since
+        context = wanted.context
         return (
-            (not wanted.context or task.session == wanted.context)
+            (not context or task.session == self._session_id(caller, context))
             and (not wanted.state or same_state(task.state, wanted.state))
             and (since is None or (task.changed_at or since) >= since)
         )
@@ -181,14 +171,11 @@ class A2aDesk:
         if is_terminal(known.task.state):
             raise A2aError(A2aFault.TASK_NOT_CANCELABLE)
         seen = await self._seen(known)
-        session = known.task.session
-        await self._apply(
-            caller, known.log, TaskCancel(session=session, task=known.task.id)
-        )
+        await self._end(caller, known)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CANCEL_WAIT):
                 async with contextlib.aclosing(
-                    self._follow(_Begun(known, seen.number))
+                    self._follow(Begun(known, seen.number))
                 ) as updates:
                     async for view, _ in updates:
                         if view.is_over:
@@ -197,11 +184,13 @@ class A2aDesk:
 
     # Starting and going on.
 
-    async def _begin(self, caller: A2aCaller, params: SendParams) -> _Begun:
+    async def _begin(self, caller: A2aCaller, params: SendParams) -> Begun:
         current_share.set(caller.share)
         if params.push is not None:
             await self._pushes.check(caller, params.push)
         message = params.message
+        # Judged here, where its sender can be told.
+        read_intents(message.metadata)
         if message.task:
             begun = await self._go_on(caller, message)
         else:
@@ -217,7 +206,7 @@ class A2aDesk:
         return self.pushes
 
     async def _set_push(
-        self, caller: A2aCaller, begun: _Begun, config: PushConfig
+        self, caller: A2aCaller, begun: Begun, config: PushConfig
     ) -> None:
         # A message that came before may have been cut off before its address was kept.
         if begun.is_repeat and await self._pushes.has(begun.known, config.id):
@@ -229,104 +218,17 @@ class A2aDesk:
         """Return the number of the newest event in the session of a task."""
         return (await self._sessions.conversation(known.log)).last
 
-    async def _start(
-        self, caller: A2aCaller, message: A2aMessage, modes: Sequence[str]
-    ) -> _Begun:
-        # The same message again is the same task, not a second one (A2A-Q4).
-        name = str(_made_of(caller.id, message.id, "task"))
-        context = message.context or str(_made_of(caller.id, message.id, "context"))
-        first = _message(message, caller, session=context, task=name)
-        task = Task(
-            id=name,
-            session=context,
-            requester=caller.id,
-            executor=self._own,
-            messages=(first,),
-            extra=caller.reach.to_extra(),
-        )
-        chosen = self._skills.named(caller.id, [first], caller.reach)
-        if isinstance(chosen, Choice):
-            self._check_modes(caller, chosen, message, modes)
-            # Named at once; all else is found out while the task is at work.
-            task = replace(
-                task,
-                capability=chosen.capability,
-                messages=(replace(first, parts=chosen.parts),),
-            )
-        opening, ref = self._ref(), self._ref()
-        create = receive(TaskCreate(task=task), sender=caller.id, ref=ref)
-        log, before, is_repeat = await self._find_room(caller, context, name)
-        try:
-            if log is None:
-                session = Session(
-                    id=context,
-                    requester=Party(id=caller.id, reads_log=True),
-                    participants=(Party(id=self._own),),
-                )
-                log = await self._sessions.join(
-                    session,
-                    own=self._own,
-                    sender=caller.id,
-                    ref=opening,
-                    first=create,
-                )
-            else:
-                await self._sessions.apply(log, create)
-        except InteractionError as exc:
-            raise refused(exc) from exc
-        item = await self._sessions.item_of(log, name)
-        made = (await self._sessions.conversation(log)).tasks[name]
-        known = KnownTask(item, log, made)
-        if not is_repeat and item not in self._views:
+    async def _begun(self, known: KnownTask, before: int, is_repeat: bool) -> Begun:
+        """Return a task that took its first message."""
+        if not is_repeat and known.id not in self._views:
             # What came before says nothing about it.
-            self._views[item] = _Seen(_view(known), before)
-        return _Begun(known, before, is_repeat)
+            self._views[known.id] = _Seen(await self._view(known), before)
+        return Begun(known, before, is_repeat)
 
-    async def _find_room(
-        self, caller: A2aCaller, context: str, task: str
-    ) -> tuple[str | None, int, bool]:
-        """Return our own id of a session, its newest event, and if it has a task.
-
-        Without a session, or for a new task in it, there has to be room for one more.
-        """
-        log = await self._sessions.find(caller.id, context)
-        before, is_repeat = 0, False
-        if log is not None:
-            conversation = await self._sessions.conversation(log)
-            before, is_repeat = conversation.last, task in conversation.tasks
-        if not is_repeat:
-            self._check_room(caller)
-        return log, before, is_repeat
-
-    def _check_modes(
-        self,
-        caller: A2aCaller,
-        chosen: Choice,
-        message: A2aMessage,
-        modes: Sequence[str],
-    ) -> None:
-        """Check that skill and caller take each other's media types, before it runs."""
-        offered = self._skills.offered(caller.id, caller.reach)
-        skill = next(one for one in offered if one.name == chosen.capability)
-        taken, given = input_modes(skill), output_modes(skill)
-        text = ""
-        if not is_taken(given, modes):
-            text = f"{skill.name} answers with {', '.join(given)}"
-        elif not takes_files(taken, message.parts):
-            text = f"{skill.name} takes {', '.join(taken)}"
-        if text:
-            raise A2aError(A2aFault.CONTENT_TYPE_NOT_SUPPORTED, text[:300])
-
-    def _check_room(self, caller: A2aCaller) -> None:
-        try:
-            self._sessions.room.check()
-            self._tasks.desk.check_room(caller.share)
-        except InteractionError as exc:
-            raise refused(exc) from exc
-
-    async def _go_on(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
+    async def _go_on(self, caller: A2aCaller, message: A2aMessage) -> Begun:
         known = await self.mine(caller, message.task)
-        if message.context and message.context != known.task.session:
+        session = known.task.session
+        if message.context and self._session_id(caller, message.context) != session:
             raise A2aError(
                 A2aFault.PARAMS, "message.contextId: is not that of the task"
             )
@@ -334,38 +236,50 @@ class A2aDesk:
             raise A2aError(
                 A2aFault.UNSUPPORTED_OPERATION, "the task has ended; begin another"
             )
-        # Judged here, where its sender can be told.
-        read_intents(message.metadata)
         conversation = await self._sessions.conversation(known.log)
         before = conversation.last
-        sent = _message(message, caller, session=known.task.session, task=known.task.id)
-        await self._apply(caller, known.log, MessageSend(message=sent))
-        return _Begun(known, before, is_repeat=conversation.last == before)
-
-    async def _apply(self, caller: A2aCaller, log: str, operation: Operation) -> None:
-        try:
-            await self._sessions.apply(
-                log,
-                receive(operation, sender=caller.id, ref=self._ref()),
-            )
-        except InteractionError as exc:
-            raise refused(exc) from exc
-
-    def _ref(self) -> int:
-        """Return the number of an operation; it grows also from one run to the next."""
-        self._refs = max(self._refs + 1, time.time_ns() // 1_000)
-        return self._refs
+        sent = message_of(message, conversation.session, known.task.id)
+        await self._post(caller, known, sent)
+        return Begun(known, before, is_repeat=conversation.last == before)
 
     async def mine(self, caller: A2aCaller, task: str) -> KnownTask:
         """Return a task of a caller; of another's it learns not even that it is."""
         known = await self._sessions.task(task)
         if (
             known is None
-            or known.task.requester != caller.id
+            or not await self._is_of(caller, known)
             or not _is_within(caller, known)
         ):
             raise A2aError(A2aFault.TASK_NOT_FOUND)
         return known
+
+    # The two kinds of desk differ in these.
+
+    @abstractmethod
+    def _session_id(self, caller: A2aCaller, context: str) -> str:
+        """Return the id on the wire of the session of a `contextId`."""
+
+    @abstractmethod
+    async def _context(self, known: KnownTask) -> str:
+        """Return the `contextId` of a task."""
+
+    @abstractmethod
+    async def _is_of(self, caller: A2aCaller, known: KnownTask) -> bool:
+        """Return whether a task is one of a caller's."""
+
+    @abstractmethod
+    async def _start(
+        self, caller: A2aCaller, message: A2aMessage, modes: Sequence[str]
+    ) -> Begun:
+        """Start a task; the same message again is the same task (A2A-Q4)."""
+
+    @abstractmethod
+    async def _post(self, caller: A2aCaller, known: KnownTask, sent: Message) -> None:
+        """Send a message about a task."""
+
+    @abstractmethod
+    async def _end(self, caller: A2aCaller, known: KnownTask) -> None:
+        """Ask for the end of a task."""
 
     # What is seen of a task.
 
@@ -379,7 +293,7 @@ class A2aDesk:
         found: dict[str, _Seen] = {}
         of_logs: dict[str, dict[str, _Seen]] = {}
         for known in wanted:
-            seen = self._views.pop(known.id, None) or _Seen(_view(known))
+            seen = self._views.pop(known.id, None) or _Seen(await self._view(known))
             found[known.id] = seen
             if not seen.view.is_over:
                 of_logs.setdefault(known.log, {})[known.task.id] = seen
@@ -407,7 +321,7 @@ class A2aDesk:
         for seen in views.values():
             seen.number = max(seen.number, after)
 
-    async def _updates(self, begun: _Begun) -> AsyncGenerator[TaskUpdate, None]:
+    async def _updates(self, begun: Begun) -> AsyncGenerator[TaskUpdate, None]:
         is_first = True
         async with contextlib.aclosing(self._follow(begun)) as following:
             async for view, update in following:
@@ -418,7 +332,7 @@ class A2aDesk:
                     yield update
 
     async def _follow(
-        self, begun: _Begun
+        self, begun: Begun
     ) -> AsyncGenerator[tuple[A2aView, TaskUpdate | None], None]:
         """Yield the view before anything new, then with each update, until it rests."""
         seen = await self._until(begun)
@@ -432,12 +346,13 @@ class A2aDesk:
             if view.is_at_rest:
                 return
 
-    async def _until(self, begun: _Begun) -> _Seen:
+    async def _until(self, begun: Begun) -> _Seen:
         """Return a task as it was up to an event, its creation included."""
-        seen = _Seen(_view(begun.known))
         kept = self._views.get(begun.known.id)
         if kept is not None and kept.number <= begun.before:
             seen = _Seen(copy(kept.view), kept.number)
+        else:
+            seen = _Seen(await self._view(begun.known))
         while events := await self._sessions.events(
             begun.known.log, after=seen.number, limit=PAGE
         ):
@@ -449,24 +364,22 @@ class A2aDesk:
                 seen.number = event.number
         return seen
 
+    async def _view(self, known: KnownTask) -> A2aView:
+        return A2aView(known.id, await self._context(known), name=known.task.id)
+
 
 def _is_within(caller: A2aCaller, known: KnownTask) -> bool:
     """Return whether a task is one of the agent that a caller speaks to."""
     return caller.agent in ("", read_reach(known.task.extra).agent)
 
 
-def _view(known: KnownTask) -> A2aView:
-    return A2aView(known.id, known.task.session, name=known.task.id)
-
-
-def _message(
-    message: A2aMessage, caller: A2aCaller, *, session: str, task: str
-) -> Message:
+def message_of(message: A2aMessage, session: Session, task: str) -> Message:
+    """Return a message of A2A as one of a session's requester."""
     return Message(
         id=message.id,
-        session=session,
+        session=session.id,
         task=task,
-        sender=caller.id,
+        sender=session.requester.id,
         role=SenderRole.REQUESTER,
         purpose=MessagePurpose.COMMUNICATION,
         parts=message.parts,
@@ -474,24 +387,7 @@ def _message(
     )
 
 
-def _made_of(*names: str) -> uuid.UUID:
+def made_of(*names: str) -> str:
+    """Return a UUID that is the same for the same names."""
     text = "\0".join(names).encode("utf-8", "surrogatepass")
-    return uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=5)
-
-
-_FAULTS: Final = {
-    InteractionFault.UNKNOWN_TASK: A2aFault.TASK_NOT_FOUND,
-    InteractionFault.STATE: A2aFault.UNSUPPORTED_OPERATION,
-    InteractionFault.CLOSED: A2aFault.UNSUPPORTED_OPERATION,
-    InteractionFault.TOO_MANY: A2aFault.TOO_MANY,
-}
-
-
-def refused(error: InteractionError) -> A2aError:
-    """Return the error of A2A for what the session refuses."""
-    code = InteractionFault(error.code)
-    if code is InteractionFault.CONFLICT:
-        # Ids of tasks are made of those of messages.
-        text = "message.messageId: was used before for something else"
-        return A2aError(A2aFault.PARAMS, text)
-    return A2aError(_FAULTS.get(code, A2aFault.PARAMS), error.text)
+    return str(uuid.UUID(bytes=hashlib.sha256(text).digest()[:16], version=5))

@@ -17,9 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
-from anp.sidecar.a2a.admission import A2aDoor, NotAdmitted
-from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.a2a.card import AGENTS
+from anp.sidecar.a2a.door.admission import A2aDoor, NotAdmitted
+from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.extensions import with_extensions
 from anp.sidecar.a2a.rest import rest_error, rest_routes
 from anp.sidecar.a2a.rpc import A2aRpc, fault_of, id_of, rpc_error

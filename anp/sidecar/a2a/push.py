@@ -29,7 +29,7 @@ from anp.protocols.a2a.objects import PushConfig, TaskUpdate
 from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
 from anp.protocols.a2a.writer import write_stream, write_task
-from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.tasks.delivery.attempts import Attempts, Letter
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.sessions import Sessions

@@ -37,8 +37,9 @@ from anp.protocols.a2a.writer import (
     write_stream,
     write_task,
 )
-from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.desk import A2aDesk, refused
+from anp.sidecar.a2a.desk import A2aDesk
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.own_desk import refused
 
 __all__ = ["A2aRpc", "RpcAnswer", "fault_of", "id_of", "rpc_error"]
 

@@ -16,6 +16,8 @@ from anp.interaction.elements import Part, PartKind
 
 __all__ = [
     "GivenFile",
+    "Threads",
+    "current_threads",
     "Question",
     "Reply",
     "ReplyAction",
@@ -126,6 +128,25 @@ class Requester(Protocol):
     async def ask(self, question: Question) -> Reply:
         """Ask, and wait for the answer."""
 
+
+class Threads(Protocol):
+    """The names by which agents know the conversation that a call is part of."""
+
+    async def thread(self, agent: str) -> str:
+        """Return the name that an agent has for it; empty for none.
+
+        Args:
+            agent: Name of the attachment.
+        """
+
+    async def keep_thread(self, agent: str, thread: str) -> None:
+        """Note that name for the later tasks of the same conversation."""
+
+
+current_threads: ContextVar[Threads | None] = ContextVar(
+    "current_threads", default=None
+)
+"The conversation of the task at hand; a call of one turn is part of none."
 
 current_requester: ContextVar[Requester | None] = ContextVar(
     "current_requester", default=None

@@ -15,6 +15,7 @@ from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived, NeedHelloAnswer
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import canonical_did
+from anp.protocols.a2a.words import A2A_URIS
 from anp.protocols.envelope import ENVELOPE_TASKS_URI
 from anp.protocols.envelope.session_reader import is_of_session
 from anp.protocols.gbz import GBZ_URI
@@ -388,7 +389,7 @@ class Acceptor:
     async def _carries_tasks(self, channel: Channel, uri: str) -> bool:
         """Return whether a channel carries sessions; its first message may tell."""
         if uri != ENVELOPE_TASKS_URI:
-            return uri == GBZ_URI
+            return uri == GBZ_URI or uri in A2A_URIS
         channel.in_use = lambda: False
         first = await channel.receive()
         channel.put_back(first)

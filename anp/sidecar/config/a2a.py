@@ -32,6 +32,10 @@ class A2aConfig(Section):
     listen: Annotated[Endpoint | None, example("127.0.0.1:8770")] = None
     "Address and port of the face; without it there is none; port 0 is any free one."
 
+    gateway: Annotated[Endpoint | None, example("127.0.0.1:8771")] = None
+    """Address and port, on loopback, of the gateway for local agents that speak A2A
+    only; without it there is none; port 0 is any free one."""
+
     public_url: Annotated[str | None, example("https://agent.example/a2a")] = None
     "URL in the card, when callers reach the face by another than its own."
 
@@ -100,12 +104,19 @@ class A2aConfig(Section):
     @property
     def address(self) -> tuple[str, int] | None:
         """Host and port, or None."""
-        if self.listen is None:
-            return None
-        host, _, port = self.listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return _address(self.listen)
+
+    @property
+    def gateway_address(self) -> tuple[str, int] | None:
+        """Host and port of the gateway, or None."""
+        return _address(self.gateway)
 
     def __post_init__(self) -> None:
+        gateway = self.gateway_address
+        if gateway and not is_loopback_host(gateway[0]):
+            raise ConfigError(
+                "a2a.gateway is for agents on this machine, so it has to be on loopback"
+            )
         if self.open and self.address and not is_loopback_host(self.address[0]):
             raise ConfigError(
                 "a2a.open lets everybody in, so a2a.listen has to be on loopback"
@@ -119,3 +130,10 @@ class A2aConfig(Section):
             raise ConfigError("a2a.authorization_url needs a2a.token_url as well")
         if (self.provider is None) is not (self.provider_url is None):
             raise ConfigError("a2a.provider and a2a.provider_url belong together")
+
+
+def _address(endpoint: str | None) -> tuple[str, int] | None:
+    if endpoint is None:
+        return None
+    host, _, port = endpoint.rpartition(":")
+    return host.strip("[]"), int(port)

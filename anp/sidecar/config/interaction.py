@@ -15,7 +15,13 @@ from anp.sidecar.config.setting_types import (
 
 __all__ = ["InteractionConfig"]
 
-TASK_PROTOCOLS: Final = ("urn:anpd:gbz-185.6:1", "urn:anpd:message-envelope:1.1")
+TASK_PROTOCOLS: Final = (
+    "urn:anpd:gbz-185.6:1",
+    "urn:anpd:a2a:1.0",
+    "urn:anpd:a2a:0.3",
+    "urn:anpd:a2a-intent:1",
+    "urn:anpd:message-envelope:1.1",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

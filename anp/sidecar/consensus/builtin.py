@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from anp.protocols.a2a import A2aCode, a2a_document
+from anp.protocols.a2a.words import A2A_URIS
 from anp.protocols.envelope import (
     ENVELOPE_TASKS_URI,
     ENVELOPE_TASKS_VERSION,
@@ -25,6 +27,8 @@ ENVELOPE_SUMMARY: Final = (
 ENVELOPE_TASKS_SUMMARY: Final = (
     "The same messages, which also carry sessions and tasks that last."
 )
+
+A2A_SUMMARY: Final = "A2A between agents whose channel proves who they are."
 
 GBZ_SUMMARY: Final = "Sessions, tasks and messages of GB/Z 185.6, point to point."
 
@@ -50,6 +54,17 @@ def written_protocols(*, envelope: bool) -> list[WrittenEntry]:
             only_named=True,
         )
     ]
+    for uri, spoken in A2A_URIS.items():
+        protocol = ConsensusProtocol(
+            uri,
+            uri.rpartition(":")[2],
+            a2a_document(uri),
+            CodeKind.WRITTEN,
+            A2A_SUMMARY,
+            published=True,
+            generic=True,
+        )
+        found.append(WrittenEntry(protocol, A2aCode(spoken), only_named=True))
     if envelope:
         protocol = ConsensusProtocol(
             ENVELOPE_URI,

@@ -34,7 +34,8 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     """Return the arguments in a task's messages.
 
     They are the first JSON object. A text will do for a capability that needs nothing
-    but one text. Files go where the input schema has them: to the argument of their
+    but one text; where that has a place for an object, too, the object goes there
+    instead. Files go where the input schema has them: to the argument of their
     name, else into the first list of files, else to the first file that is not given.
 
     Raises:
@@ -52,16 +53,27 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
 def _values(
     parts: Iterable[Part], capability: Capability, *, has_files: bool
 ) -> dict[str, Any]:
-    texts = []
-    for part in parts:
-        if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return dict(part.content)
-        if part.kind is PartKind.TEXT:
-            texts.append(str(part.content))
+    found = list(parts)
+    texts = [str(part.content) for part in found if part.kind is PartKind.TEXT]
+    values = [
+        dict(part.content)
+        for part in found
+        if part.kind is PartKind.JSON and isinstance(part.content, dict)
+    ]
     name = _only_text(capability)
+    if values:
+        place = _only_object(capability) if name else None
+        known = _properties(capability)
+        if name is None or place is None:
+            return values[0]
+        if not known.keys().isdisjoint(values[0]):
+            return {name: "\n".join(texts), **values[0]} if texts else values[0]
+        if len(values) > 1:
+            raise UnfitPartsError("there is a place for one JSON object only")
+        return {name: "\n".join(texts), place: values[0]}
     if texts and name is not None:
         return {name: "\n".join(texts)}
-    if texts or (parts and not has_files):
+    if texts or (found and not has_files):
         raise UnfitPartsError("the arguments are a JSON object in a data item")
     return {}
 
@@ -124,6 +136,18 @@ def _properties(capability: Capability) -> dict[str, Any]:
     schema = capability.input_schema
     found = schema.get("properties") if isinstance(schema, dict) else None
     return dict(found) if isinstance(found, dict) else {}
+
+
+def _only_object(capability: Capability) -> str | None:
+    """Return the only argument that is an object and may be left out."""
+    found = [
+        name
+        for name, schema in _properties(capability).items()
+        if isinstance(schema, dict)
+        and schema.get("type") == "object"
+        and not takes_file(schema)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _only_text(capability: Capability) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
-from anp.sidecar.process.a2a_face import serve_a2a
+from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
@@ -33,7 +33,7 @@ async def run_daemon(
     config: Config,
     *,
     ready_file: Path | None,
-    on_ready: Callable[[str, str, str | None], None],
+    on_ready: Callable[[str, str, Mapping[str, str]], None],
     until: Callable[[ApiAddress], Awaitable[None]] | None = None,
     load: Callable[[], Config] | None = None,
     on_config: Callable[[Config], None] | None = None,
@@ -45,7 +45,8 @@ async def run_daemon(
         on_config: Told when a reload changed it.
         until: Run the daemon until this returns instead, and leave signals alone.
         ready_file: Gets `url` and `did` as JSON when peers can connect.
-        on_ready: The same for people, with URL, DID, and URL of the A2A face.
+        on_ready: The same for people, with URL and DID, and the URLs of
+            the A2A face and of the gateway, as `a2a` and `gateway`.
 
     Raises:
         CallError: The home or the port is in use; or `timeout`, calls were cut off.
@@ -83,6 +84,7 @@ async def run_daemon(
                 daemon.running(),
                 serve_api(daemon) as doors,
                 serve_a2a(daemon) as a2a,
+                serve_gateway(daemon) as gateway,
             ):
                 address = ApiAddress(
                     str(doors.socket),
@@ -96,7 +98,11 @@ async def run_daemon(
                 try:
                     if ready_file is not None:
                         write_ready_file(ready_file, url=daemon.url, did=daemon.did)
-                    on_ready(daemon.url, daemon.did, a2a)
+                    on_ready(
+                        daemon.url,
+                        daemon.did,
+                        _there(a2a=a2a, gateway=gateway),
+                    )
                     manager.ready(f"{daemon.url}#{daemon.did}")
                     started.set()
                     alive = asyncio.create_task(manager.keep_alive())
@@ -106,3 +112,8 @@ async def run_daemon(
                     await finish(daemon)
                 finally:
                     home.remove_api()
+
+
+def _there(**faces: str | None) -> dict[str, str]:
+    """Return the faces that are served."""
+    return {name: url for name, url in faces.items() if url is not None}

@@ -1,4 +1,4 @@
-"""The capability that a task without a name of one asks for, and the reach of tasks."""
+"""The words of a requester: the capability that it means, its reach, its answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import Any, Final, Protocol
 
 from anp.interaction.elements import Message, Part, Task
 
-__all__ = ["Choice", "Chooser", "Chosen", "NoSkill", "Reach", "Wanted", "read_reach"]
+__all__ = [
+    "Choice",
+    "Chooser",
+    "Chosen",
+    "NoSkill",
+    "Reach",
+    "Wanted",
+    "read_reach",
+]
 
 REACH: Final = "anpd/reach"
 "Key of the reach among the fields of a task that the model does not know."

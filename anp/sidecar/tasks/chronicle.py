@@ -28,7 +28,16 @@ from anp.sidecar.attachments.requester import Reply, ReplyAction
 from anp.sidecar.tasks.known import NoTask
 from anp.sidecar.tasks.sessions import KnownTask, Sessions
 
-__all__ = ["ACTION", "Chronicle", "ContentPlace", "TaskAnswer", "Told", "task_of"]
+__all__ = [
+    "ACTION",
+    "Chronicle",
+    "ContentPlace",
+    "TaskAnswer",
+    "Told",
+    "created",
+    "results",
+    "task_of",
+]
 
 RECENT = 200
 "Newest events of a session in which the newest messages of a task are looked for."
@@ -408,3 +417,30 @@ def _join(first: Message, part: int, pieces: dict[int, Message]) -> Part:
     ):
         raise UnknownError("that content is too long")
     return replace(next(join_parts(found)), continued=False)
+
+
+async def created(sessions: Sessions, log: str, name: str) -> Task | None:
+    """Return a task as it was created, with its messages; None if that is gone."""
+    async for content in _contents(sessions, log):
+        if isinstance(content, Task) and content.id == name:
+            return content
+    return None
+
+
+async def results(sessions: Sessions, log: str, name: str) -> list[Message]:
+    """Return the messages with the results of a task."""
+    return [
+        content
+        async for content in _contents(sessions, log)
+        if isinstance(content, Message)
+        and content.task == name
+        and content.purpose is MessagePurpose.RESULT
+    ]
+
+
+async def _contents(sessions: Sessions, log: str) -> AsyncIterator[EventContent]:
+    after = 0
+    while events := await sessions.events(log, after=after):
+        for event in events:
+            yield event.content
+        after = events[-1].number

@@ -13,7 +13,6 @@ from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
-from anp.identity.address import parse_peer
 from anp.identity.dids import Identities
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import PartyMode, Session
@@ -32,6 +31,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.interaction.step import Step
+from anp.protocols.a2a.words import A2A_URIS, A2aVersion
 from anp.protocols.gbz.side import session_of
 from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
@@ -41,8 +41,9 @@ from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
 from anp.sidecar.tasks.delivery.lines import Line, Lines
-from anp.sidecar.tasks.delivery.outbox import Outbox
+from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.one_turn import OneTurn
 from anp.sidecar.tasks.sessions import Sessions, utc_now
@@ -117,6 +118,8 @@ class SessionPeers:
         self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
+        self._over_a2a: dict[str, tuple[Channel, A2aVersion]] = {}
+        "Channels that were dialled for peers that take tasks over A2A."
         self._acked: dict[str, asyncio.Event] = {}
         self._answers = FirstAnswers(measures)
 
@@ -225,9 +228,10 @@ class SessionPeers:
             raise CallError(ErrorKind.POLICY, f"{peer} is not on your list")
         url = news_url(address, peer)
         target = LinkTarget(peer, url, guarded=True)
-        channel = await self._requesters.open(target, None, self._order)
+        lines = [uri for uri in self._order if uri not in A2A_URIS]
+        channel = await self._requesters.open(target, None, lines)
         selected = channel.peer_meta.selected_protocol
-        if selected not in self._order:
+        if selected not in lines:
             await channel.close("no protocol for tasks is common")
             raise CallError(
                 ErrorKind.PEER_UNREACHABLE, f"{peer} takes no tasks at {url}"
@@ -254,6 +258,10 @@ class SessionPeers:
         selected = channel.peer_meta.selected_protocol
         if selected not in self._order:
             await channel.close("no protocol for tasks is common")
+            return None
+        if selected in A2A_URIS:
+            # It is no line: requests go one way, and what it tells has no numbers.
+            self._over_a2a[agent_name(peer)] = channel, A2A_URIS[selected]
             return None
         return channel, selected
 
@@ -288,6 +296,11 @@ class SessionPeers:
 
     async def unspoken(self, peer: str) -> None:
         """See `LineWork`."""
+        carried = self._over_a2a.pop(agent_name(peer), None)
+        if carried is not None:
+            carrier = A2aCarrier(self._sessions, *carried)
+            await carrier.run(lambda: self._sessions.standing.ours(peer))
+            return
         address = self._addresses.get(agent_name(peer), peer)
         while self._sessions.standing.works_for_us(peer):
             for log in self._sessions.standing.ours(peer):
@@ -476,22 +489,3 @@ class SessionPeers:
             if log is not None:
                 return log
         raise InteractionError(InteractionFault.UNKNOWN_SESSION, "no such session here")
-
-
-def news_url(address: str, peer: str) -> str:
-    """Return the URL of an address that a peer registered.
-
-    Raises:
-        CallError: It is no URL of a daemon, or names another agent.
-    """
-    found = parse_peer(address)
-    if found.url is None:
-        raise CallError(ErrorKind.USAGE, "the address is no WebSocket URL")
-    if found.did is not None and not same_peer(found.did, peer):
-        raise CallError(ErrorKind.USAGE, "the address is that of another agent")
-    return found.url
-
-
-def same_peer(one: str, other: str) -> bool:
-    """Return whether two ids are of one agent, as far as their texts tell."""
-    return agent_name(one) == agent_name(other)

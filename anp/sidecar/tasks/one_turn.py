@@ -30,6 +30,7 @@ from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.sidecar.bound.updates import UpdateSink, UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
+from anp.sidecar.tasks.chronicle import created
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 
@@ -83,22 +84,13 @@ class OneTurn:
                     may_have_run=True,
                 )
             elif task.state != TaskState.HELD:
-                whole = await self._created(log, task)
+                whole = await created(self._sessions, log, task.id) or task
                 running = asyncio.create_task(self._guarded(log, whole, address))
                 self._running[key] = running
                 running.add_done_callback(partial(self._ended, key))
 
     def _ended(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
-
-    async def _created(self, log: str, task: Task) -> Task:
-        after = 0
-        while events := await self._sessions.events(log, after=after):
-            for event in events:
-                if isinstance(event.content, Task) and event.content.id == task.id:
-                    return event.content
-            after = events[-1].number
-        return task
 
     async def _guarded(self, log: str, task: Task, address: str) -> None:
         try:

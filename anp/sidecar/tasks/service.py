@@ -40,6 +40,7 @@ from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.tasks.chronicle import created, results
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.leases import Leases
@@ -196,13 +197,17 @@ class TaskService:
             needs=tuple(needs),
             needs_any=needs_any,
         )
-        self._check_size(task)
-        async with self.files.giving(log, message):
-            await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
+        await self.create(log, task)
         if notify:
             address = self.own_url()
             await self._apply(log, lambda c: c.register(address, wall_now=utc_now()))
         return await self.task(await self.sessions.item_of(log, task.id))
+
+    async def create(self, log: str, task: Task) -> None:
+        """Have a peer do a task of one message; its id must be new in the session."""
+        self._check_size(task)
+        async with self.files.giving(log, task.messages[0]):
+            await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
 
     async def open_session(
         self,
@@ -210,8 +215,16 @@ class TaskService:
         *,
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
+        name: str = "",
+        owner: str = "",
+        alias: str = "",
     ) -> str:
         """Open a session with a peer; return our own id of it.
+
+        Args:
+            name: Its id on the wire; empty for a new one.
+            owner: Id of the local caller that it belongs to, if any.
+            alias: Its id for that caller.
 
         Raises:
             CallError: The peer is not known or blocked.
@@ -219,11 +232,13 @@ class TaskService:
         target = await self._finder.find(peer, trust_first_use=trust_first_use)
         own = self._identities.speaking_to(target.did).did
         session = Session(
-            id=str(uuid.uuid4()),
+            id=name or str(uuid.uuid4()),
             requester=Party(id=own),
             participants=(
                 Party(id=target.did, address=target.url or "", mode=PartyMode.P2P),
             ),
+            owner=owner,
+            alias=alias,
         )
         return await self.sessions.begin(session, maker=maker)
 
@@ -242,9 +257,13 @@ class TaskService:
             parts=tuple(parts),
             metadata=metadata,
         )
+        await self.post(known.log, message)
+
+    async def post(self, log: str, message: Message) -> None:
+        """Send a message of a session to its other side."""
         self._check_size(message)
-        async with self.files.giving(known.log, message):
-            await self._apply(known.log, lambda c: c.post(message, wall_now=utc_now()))
+        async with self.files.giving(log, message):
+            await self._apply(log, lambda c: c.post(message, wall_now=utc_now()))
 
     async def cancel(self, item: str) -> None:
         """Ask for the end of a task of ours; how it ends is its executor's report."""
@@ -351,48 +370,25 @@ class TaskService:
             self._exchange.do(self._start_again(log, name))
 
     async def _start_again(self, log: str, name: str) -> None:
-        task = await self._created(log, name)
+        task = await created(self.sessions, log, name)
         if task is not None:
             self.desk.begin(log, task)
 
     async def _release(self, log: str, name: str) -> None:
         """Send a held task, with the results of those that it depends on."""
-        task = await self._created(log, name)
+        task = await created(self.sessions, log, name)
         if task is None:
             return
         inputs = tuple(
             [
                 message
                 for needed in task.depends_on
-                for message in await self._results(log, needed)
+                for message in await results(self.sessions, log, needed)
             ]
         )
         await self.sessions.apply(
             log, lambda c: c.release(task, inputs=inputs, wall_now=utc_now())
         )
-
-    async def _created(self, log: str, name: str) -> Task | None:
-        """Return a task as it was created, with its messages."""
-        async for content in self._contents(log):
-            if isinstance(content, Task) and content.id == name:
-                return content
-        return None
-
-    async def _results(self, log: str, name: str) -> list[Message]:
-        return [
-            content
-            async for content in self._contents(log)
-            if isinstance(content, Message)
-            and content.task == name
-            and content.purpose is MessagePurpose.RESULT
-        ]
-
-    async def _contents(self, log: str) -> AsyncIterator[Any]:
-        after = 0
-        while events := await self.sessions.events(log, after=after):
-            for event in events:
-                yield event.content
-            after = events[-1].number
 
     async def _sweep(self) -> None:
         """Give up, from time to time, what nobody answers."""

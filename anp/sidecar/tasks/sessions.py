@@ -16,7 +16,7 @@ from typing import Any
 
 from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
-from anp.interaction.elements import LOCAL, Session, SessionEvent, Task, Unreadable
+from anp.interaction.elements import Session, SessionEvent, Task, Unreadable
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Acknowledgement, Send, SessionOpen
 from anp.interaction.record import RECENT_EVENTS
@@ -410,8 +410,7 @@ class Sessions:
         for name in step.tasks:
             entry.items.setdefault(name, new_id(entry.log[-1]))
         session = conversation.session
-        requester = session.requester.id
-        owner = owner_name(requester) if requester.startswith(LOCAL) else None
+        owner = owner_name(session.owner) if session.owner else None
         change = LogChange(
             log=entry.log,
             after=conversation.last - len(step.events),

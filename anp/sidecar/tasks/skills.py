@@ -30,7 +30,7 @@ from negotiation.natural import arguments_for, read_natural_request, text_argume
 from negotiation.need import Capability
 from negotiation.rules.choice import NoChoice, choose_for_prose
 
-__all__ = ["SkillChooser"]
+__all__ = ["SkillChooser", "find_skill"]
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class SkillChooser:
         incomplete: Wanted | None = None
         latest = next(found for found in reversed(intents) if found)
         for intent in latest:
-            skill = _find(offered, intent.skill)
+            skill = find_skill(offered, intent.skill)
             if skill is None:
                 continue
             slots = dict(_earlier(intents, intent.skill)) | _grouped(intent)
@@ -121,8 +121,8 @@ class SkillChooser:
         skill = self._gate.exposure.conversational(messages[0].sender)
         if skill is None or text_argument(skill) is None or not reach.has(skill.name):
             return None
-        texts = [one for one in _parts(messages) if one.kind is PartKind.TEXT]
-        return Choice(skill.name, tuple(texts)) if texts else None
+        # Data and files that come with the words are the agent's, too.
+        return Choice(skill.name, _parts(messages))
 
     async def _by_words(
         self, peer: str, messages: Sequence[Message], reach: Reach
@@ -168,7 +168,7 @@ def _names_skill(content: Any) -> bool:
 
 
 def _by_name(offered: Sequence[Capability], content: Any) -> Chosen:
-    skill = _find(offered, content["skill"])
+    skill = find_skill(offered, content["skill"])
     if skill is None:
         return NoSkill(f"there is no such skill; {_names(offered)}")
     arguments = content.get("arguments", {})
@@ -177,7 +177,7 @@ def _by_name(offered: Sequence[Capability], content: Any) -> Chosen:
     return Choice(skill.name, (Part.value(arguments),))
 
 
-def _find(offered: Sequence[Capability], name: str) -> Capability | None:
+def find_skill(offered: Sequence[Capability], name: str) -> Capability | None:
     """Return a skill by its full name, or by a short one that only one has."""
     by_name = {one.name: one for one in offered}
     if name in by_name:

@@ -34,6 +34,7 @@ from anp.sidecar.attachments.requester import (
     Question,
     Reply,
     current_requester,
+    current_threads,
 )
 from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.transfers import FileFailed
@@ -145,6 +146,20 @@ class Worker:
     def was_told(self) -> bool:
         """See `Requester`."""
         return self._told
+
+    async def thread(self, agent: str) -> str:
+        """See `Threads`."""
+        conversation = await self._sessions.conversation(self._log)
+        return conversation.threads.get(agent, "")
+
+    async def keep_thread(self, agent: str, thread: str) -> None:
+        """See `Threads`; it is stored with the next event, the task's end at most."""
+
+        def keep(conversation: Conversation) -> Step:
+            conversation.threads[agent] = thread
+            return Step()
+
+        await self._apply(keep)
 
     async def begin(self) -> bool:
         """See `Requester`."""
@@ -316,6 +331,7 @@ class Worker:
         self._key = start_key(session, self._task)
         notes = asyncio.create_task(counted(self._tell_progress()))
         current_requester.set(self)
+        current_threads.set(self)
         report_progress.set(self._note)
         try:
             output = await self._call(capability.name, arguments)

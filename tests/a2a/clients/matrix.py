@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.tokens import token_book
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.tokens import token_book
 from anp.sidecar.process.a2a_face import serve_a2a
 from tests.a2a.clients.steps import METHODS
 from tests.documents import ROOT

@@ -138,6 +138,7 @@ class A2aService(Service):
             client,
             skill,
             context,
+            agent=self._spec.name,
             most=self._limits.max_result,
             requester=current_requester.get(),
             report=report_progress.get(),

@@ -27,6 +27,7 @@ from anp.sidecar.attachments.requester import (
     Reply,
     ReplyAction,
     Requester,
+    current_threads,
     joins_updates,
 )
 from anp.sidecar.attachments.tool_errors import error_in
@@ -72,6 +73,7 @@ class TaskTalk:
         skill: str,
         context: CallContext,
         *,
+        agent: str,
         most: int,
         requester: Requester | None,
         report: Callable[[Progress], None] | None,
@@ -81,6 +83,7 @@ class TaskTalk:
 
         Args:
             skill: Its id on the card.
+            agent: Name of the attachment.
             most: Most bytes of the result, or of one event where a requester takes it.
             requester: Takes parts and answers questions; None for a call of one turn.
             report: Takes the agent's words about its work.
@@ -89,6 +92,9 @@ class TaskTalk:
         self._intents = intents
         self._client = client
         self._skill = skill
+        self._agent = agent
+        self._threads = current_threads.get()
+        self._thread = ""
         self._context = context
         self._requester = requester
         self._report = report
@@ -104,6 +110,8 @@ class TaskTalk:
             AttachmentError: The agent cannot be reached.
         """
         record = self._record
+        if self._threads is not None:
+            self._thread = await self._threads.thread(self._agent)
         try:
             await self._follow(self._first(arguments))
             while self._requester and (question := record.question):
@@ -150,6 +158,11 @@ class TaskTalk:
             raise _translated(exc, started=bool(record.task_id)) from exc
 
     async def _tell(self, news: News) -> None:
+        found = self._record.context_id
+        if found and found != self._thread and self._threads is not None:
+            # Later tasks of the session go on there (A2A-12).
+            self._thread = found
+            await self._threads.keep_thread(self._agent, found)
         if news.words and self._report is not None:
             self._report(Progress(message=news.words[:MAX_WORDS]))
         if news.parts and self._requester is not None:
@@ -216,7 +229,9 @@ class TaskTalk:
         if intents:
             metadata[INTENTS] = list(intents)
             message["extensions"] = [INTENT_URI]
-        if not is_first:
+        if is_first and self._thread:
+            message["contextId"] = self._thread
+        elif not is_first:
             message |= {"taskId": record.task_id, "contextId": record.context_id}
         request = SendMessageRequest()
         try:
@@ -229,11 +244,14 @@ class TaskTalk:
 
 def _parts_of(arguments: dict[str, Any]) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
-    if "text" in arguments:
-        parts.append({"text": arguments["text"], "mediaType": "text/plain"})
+    text = arguments.get("text", "")
     if "data" in arguments:
         parts.append({"data": arguments["data"], "mediaType": "application/json"})
-    return parts + [file_part(file) for file in arguments.get("files", [])]
+    parts += [file_part(file) for file in arguments.get("files", [])]
+    if text or not parts:
+        # The schema wants a text, which a message of data alone does not have.
+        parts.insert(0, {"text": text, "mediaType": "text/plain"})
+    return parts
 
 
 def _reply_parts(reply: Reply) -> list[dict[str, Any]]:

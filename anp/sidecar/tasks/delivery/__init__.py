@@ -4,4 +4,5 @@
 * `outbox`: brings news to requesters that registered an address.
 * `attempts`: Attempts to bring news to an address that may be away: how often, and how
   long.
+* `a2a_carrier`: Tasks of ours at a peer that takes them over A2A.
 """

@@ -17,7 +17,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from anp.channel.channel import Channel
 from anp.channel.stranger_work import counted
-from anp.errors import CallError
+from anp.errors import CallError, ErrorKind
+from anp.identity.address import parse_peer
 from anp.interaction.errors import InteractionError
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.attempts import Attempts, Letter, Letters
@@ -168,3 +169,22 @@ class Outbox:
             if is_linked and not was_linked:
                 return
             was_linked = is_linked
+
+
+def news_url(address: str, peer: str) -> str:
+    """Return the URL of an address that a peer registered.
+
+    Raises:
+        CallError: It is no URL of a daemon, or names another agent.
+    """
+    found = parse_peer(address)
+    if found.url is None:
+        raise CallError(ErrorKind.USAGE, "the address is no WebSocket URL")
+    if found.did is not None and not same_peer(found.did, peer):
+        raise CallError(ErrorKind.USAGE, "the address is that of another agent")
+    return found.url
+
+
+def same_peer(one: str, other: str) -> bool:
+    """Return whether two ids are of one agent, as far as their texts tell."""
+    return agent_name(one) == agent_name(other)

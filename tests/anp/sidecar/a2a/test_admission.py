@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.a2a.admission import A2aDoor, CallerPace, NotAdmitted
-from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.tokens import TokenBook
+from anp.sidecar.a2a.door.admission import A2aDoor, CallerPace, NotAdmitted
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.tokens import TokenBook
 from anp.sidecar.offer.exposure import Exposure
 from tests.anp.sidecar.a2a.test_issuer import Source, issuer, public, token
 from tests.clauses import clause

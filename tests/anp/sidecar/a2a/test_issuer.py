@@ -18,7 +18,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from pydantic import TypeAdapter
 
 from anp.interaction.elements import party_name
-from anp.sidecar.a2a.issuer import ALGORITHMS, BadToken, Issuer, IssuerRules, KeyData
+from anp.sidecar.a2a.door.issuer import (
+    ALGORITHMS,
+    BadToken,
+    Issuer,
+    IssuerRules,
+    KeyData,
+)
 from cache.records.records import Party
 from tests.clauses import clause
 

@@ -88,6 +88,25 @@ def test_nothing_is_an_empty_object_and_a_text_needs_its_place() -> None:
         found(Part.value([1]), photo=FILE)
 
 
+def test_a_text_with_data_and_files_goes_whole_to_an_agent_that_takes_all() -> None:
+    places = {"text": TEXT, "data": {"type": "object"}, "files": FILES}
+    order = Part.value({"order": 2**70})
+    assert found(Part.text("hello"), order, NOTE, **places) == {
+        "text": "hello",
+        "data": {"order": 2**70},
+        "files": [as_json(NOTE)],
+    }
+    assert found(order, **places) == {"text": "", "data": {"order": 2**70}}
+    # An object of arguments is what it was.
+    assert found(Part.value({"text": "hi"}), **places) == {"text": "hi"}
+    assert found(Part.text("a"), Part.value({"data": {"b": 1}}), **places) == {
+        "text": "a",
+        "data": {"b": 1},
+    }
+    with pytest.raises(UnfitPartsError, match="one JSON object"):
+        found(Part.text("hello"), order, order, **places)
+
+
 def announced(size: int) -> Part:
     return Part.link("urn:anpd:file:1", name="big", size=size, sha256="0" * 64)
 

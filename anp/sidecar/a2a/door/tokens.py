@@ -13,7 +13,7 @@ from typing import Annotated, Final
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.home.home import Home, write_atomic
 
 __all__ = ["TokenBook", "bearer_of", "token_book"]
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 FILE: Final = "a2a-tokens.json"
 "Name of the file in the home."
 
+GATEWAY_FILE: Final = "a2a-gateway-tokens.json"
+"The same for the local agents that use the gateway."
 USES: Final = "a2a-token-uses.json"
 "Name of the file that says when each was used last."
 
@@ -171,9 +173,9 @@ class TokenBook:
         self._stamp = None
 
 
-def token_book(home: Home) -> TokenBook:
-    """Return the tokens of a home."""
-    return TokenBook(home.path / FILE)
+def token_book(home: Home, *, gateway: bool = False) -> TokenBook:
+    """Return the tokens of a home: those of callers, or of users of the gateway."""
+    return TokenBook(home.path / (GATEWAY_FILE if gateway else FILE))
 
 
 def bearer_of(headers: Mapping[str, str]) -> str:

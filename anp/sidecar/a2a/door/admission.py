@@ -9,9 +9,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.a2a.issuer import BadToken, Issuer
-from anp.sidecar.a2a.tokens import TokenBook, bearer_of
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.issuer import BadToken, Issuer
+from anp.sidecar.a2a.door.tokens import TokenBook, bearer_of
 
 __all__ = ["A2aDoor", "CallerPace", "NotAdmitted"]
 

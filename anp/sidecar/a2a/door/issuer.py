@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from anp.interaction.elements import JWT
-from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.door.callers import A2aCaller
 
 __all__ = ["ALGORITHMS", "BadToken", "Issuer", "IssuerRules", "KeyData"]
 

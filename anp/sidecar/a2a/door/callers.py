@@ -20,6 +20,8 @@ class A2aCaller:
     expose: tuple[str, ...] | None = None
     "Patterns of capabilities; None for what every peer may use."
 
+    peer_share: Share | None = None
+    "The share of a peer, whose name is its canonical DID; None for local callers."
     agent: str = ""
     "Attachment whose own address it called; empty for the daemon's."
 
@@ -29,7 +31,7 @@ class A2aCaller:
     @property
     def id(self) -> str:
         """Its id in sessions, in the policy, and in approvals."""
-        return f"{LOCAL}{self.name}"
+        return self.name if self.peer_share is not None else f"{LOCAL}{self.name}"
 
     @property
     def reach(self) -> Reach:
@@ -39,4 +41,6 @@ class A2aCaller:
     @property
     def share(self) -> Share:
         """Its share of workers and places."""
+        if self.peer_share is not None:
+            return self.peer_share
         return Share(Rank.LISTED, self.id)

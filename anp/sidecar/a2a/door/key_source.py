@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from anp.identity.web.fetcher import Fetcher, FetchError
-from anp.sidecar.a2a.issuer import Issuer, IssuerRules, KeyData
+from anp.sidecar.a2a.door.issuer import Issuer, IssuerRules, KeyData
 from anp.sidecar.config.a2a import A2aConfig
 
 __all__ = ["make_issuer"]

@@ -1,0 +1,157 @@
+"""Tasks between two daemons over A2A, in each of its protocols."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anp.channel.channel import Channel
+from anp.channel.links import LinkTarget
+from anp.protocols.a2a import A2A_URIS
+from anp.sidecar.calls.call import CallRequest
+from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
+from anp.wire.frames import ProtocolType
+from negotiation.need import Need
+from tests.clauses import clause
+from tests.e2e.house import House, house_in
+from tests.e2e.talks import talks_in
+from tests.e2e.test_a2a_face import CALCULATE, SEED_REQUEST
+from tests.waiting import until
+
+URIS = sorted(A2A_URIS)
+
+
+@clause("A2A-4", "A2A-14", "A2A-16", "A2A-24")
+@pytest.mark.parametrize("uri", URIS)
+async def test_tasks_stream_ask_and_fail(tmp_path: Path, uri: str) -> None:
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        seen = await talks.follow(await talks.start("poem", lines=40))
+        assert seen.results == [f"line {number}\n" for number in range(40)]
+        assert seen.states == ["accepted", "working", "completed"]
+
+        seen = await talks.follow(
+            await talks.start("book", seat="4A"), answers=("yes",)
+        )
+        assert seen.said == ["Is 4A right?"]
+        assert seen.progress == ["looked at the plan"]
+        assert seen.results == [{"result": "4A: yes"}]
+        assert "x-input-required" in seen.states
+
+        seen = await talks.follow(await talks.start("fail", words="no"))
+        assert seen.end is not None
+        assert (seen.states[-1], seen.end.may_have_run) == ("failed", True)
+        seen = await talks.follow(await talks.start("nothing"))
+        assert seen.states[-1] == "rejected"
+        assert seen.end is not None
+        assert "agent.double" in seen.end.reason
+
+
+@pytest.mark.parametrize("uri", URIS)
+async def test_a_task_is_cancelled(tmp_path: Path, uri: str) -> None:
+    mark = tmp_path / "mark"
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        task = await talks.start("wait", file=str(mark))
+        await until(mark.exists)
+        await talks.caller.tasks.cancel(task.id)
+        seen = await talks.follow(task)
+        assert seen.states[-1] == "canceled"
+        await until(lambda: mark.read_text() == "began\nended\n")
+
+
+@pytest.mark.parametrize("uri", URIS)
+async def test_a_call_that_names_the_protocol(tmp_path: Path, uri: str) -> None:
+    async with house_in(tmp_path, consensus__use=True) as house:
+        request = CallRequest(
+            peer=f"{house.provider.url}#{house.provider.did}",
+            need=Need("twice"),
+            arguments={"number": 9007199254740993},
+            protocol=uri,
+        )
+        result = await house.caller.caller.call(request)
+        assert result.output == {"twice": 18014398509481986}
+
+
+async def opened(house: House, uri: str) -> Channel:
+    target = LinkTarget(house.provider.did, house.provider.url)
+    channel = await house.caller.binder.requesters.open(target, None, [uri])
+    assert channel.peer_meta.selected_protocol == uri
+    return channel
+
+
+async def said(channel: Channel, body: Any) -> Any:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    await channel.send(ProtocolType.APPLICATION, data)
+    return json.loads((await channel.receive()).frame.data)
+
+
+@clause("INT-6", "INT-12")
+async def test_the_request_of_the_extension_over_a_channel(tmp_path: Path) -> None:
+    more = {"ai_calculate": CALCULATE}
+    async with house_in(tmp_path, more=more, consensus__use=True) as house:
+        channel = await opened(house, "urn:anpd:a2a-intent:1")
+        answer = await said(channel, SEED_REQUEST.encode())
+        assert answer["id"] == "request-1"
+        task = answer["result"]
+        assert task["artifacts"][0]["parts"][0]["data"] == {"sum": 203}
+        # The same message again is the same task.
+        again = await said(channel, SEED_REQUEST.encode())
+        assert again["result"]["id"] == task["id"]
+        await channel.close("done")
+
+
+@clause("A2A-21")
+async def test_push_and_other_versions_are_refused(tmp_path: Path) -> None:
+    async with house_in(tmp_path, consensus__use=True) as house:
+        channel = await opened(house, "urn:anpd:a2a:1.0")
+        request = {"jsonrpc": "2.0", "id": 7, "params": {}}
+        for method, params, code in (
+            ("CreateTaskPushNotificationConfig", {"url": "https://a.example"}, -32003),
+            (
+                "SendMessage",
+                {"configuration": {"taskPushNotificationConfig": {"url": "x"}}},
+                -32003,
+            ),
+            ("message/send", {}, -32009),
+            ("GetTask", {"id": "another's"}, -32001),
+            ("nothing", {}, -32601),
+        ):
+            body = {**request, "method": method, "params": params}
+            answer = await said(channel, body)
+            assert (answer["id"], answer["error"]["code"]) == (7, code), method
+        assert (await said(channel, b"{"))["error"]["code"] == -32700
+        card = await said(channel, {**request, "method": "GetExtendedAgentCard"})
+        assert "securitySchemes" not in card["result"]
+        assert card["result"]["skills"]
+        await channel.close("done")
+
+
+@clause("A2A-15", "A2A-22")
+@pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])
+async def test_a_task_goes_on_after_its_channel_broke(
+    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = []
+
+    class Noted(A2aCarrier):
+        def __init__(self, sessions: Any, channel: Any, version: Any) -> None:
+            channels.append(channel)
+            super().__init__(sessions, channel, version)
+
+    monkeypatch.setattr("anp.sidecar.tasks.exchange.A2aCarrier", Noted)
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        task = await talks.start("ticks", number=30, pause=0.1)
+        await until(lambda: bool(channels))
+        following = asyncio.create_task(talks.follow(task))
+        await asyncio.sleep(1)
+        await channels[0].close("cut")
+        seen = await following
+        assert seen.states == ["accepted", "working", "completed"]
+        # Data of 0.3 is an object.
+        is_old = uri.endswith("0.3")
+        wanted = [{"value": one} if is_old else one for one in range(30)]
+        assert seen.results == wanted
+        assert len(channels) == 2
