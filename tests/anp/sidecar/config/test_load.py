@@ -271,7 +271,7 @@ def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
     examples = (
         *("public_url", "model", "base_url", "peers", "api_key", "reasoning"),
         *("temperature", "seed", "headers", "price", "publish", "ca_file"),
-        *("tls_", "url", "api_port", "endpoint", "listen"),
+        *("tls_", "url", "api_port", "endpoint", "listen", "gateway"),
         *("provider", "documentation_url", "icon_url", "issuer", "audience", "keys"),
         *("scopes", "token_url", "authorization_url", "openid_url"),
     )
