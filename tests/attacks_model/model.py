@@ -63,6 +63,10 @@ class ObedientModel:
         return json.dumps(filled.made(form["schema"], order.answer or MISSING))
 
 
+SHAPES: Final = frozenset({"again", "each", "fails", "fallbacks", "joins", "pages"})
+"Lists that stay empty unless an order has them: with wrong ones a plan is refused."
+
+
 class _Filled:
     """Fills in one form as an order says."""
 
@@ -93,7 +97,9 @@ class _Filled:
             case "object":
                 given = wanted if isinstance(wanted, dict) else {}
                 return {
-                    name: self.made(one, given.get(name, MISSING))
+                    name: self.made(
+                        one, given.get(name, [] if name in SHAPES else MISSING)
+                    )
                     for name, one in schema["properties"].items()
                 }
             case "array":

@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from tests.e2e.daemons import Anpd
@@ -42,13 +42,18 @@ def until(happened: Callable[[], bool], *, pause: float = 0.002) -> None:
         time.sleep(pause)
 
 
-def come(home: Path) -> int:
-    """Return the bytes of all files that came, or are on their way, to a home."""
-    found = 0
+def come(home: Path, before: Collection[str] = ()) -> dict[str, int]:
+    """Return the bytes of each file that came, or is on its way, to a home.
+
+    Args:
+        before: Names of those that were there already; they may be deleted meanwhile.
+    """
+    found = {}
     for path in home.glob("files/*/*"):
         if path.suffix in (".part", ".data") and path.parent.name != "uploads":
             with contextlib.suppress(FileNotFoundError):
-                found += path.stat().st_size
+                if path.stem not in before:
+                    found[path.stem] = path.stat().st_size
     return found
 
 
@@ -80,7 +85,7 @@ def one(
     provider: Anpd, caller: Anpd, receiver: Anpd, victim: Anpd, source: Path, at: Path
 ) -> str:
     """Kill one side when a random part of the file has come; say how it ended."""
-    wanted = come(receiver.home) + random.randrange(SIZE)
+    before, wanted = come(receiver.home), random.randrange(SIZE)
     if receiver is caller:
         # It has a link to what it sends, too.
         wanted += SIZE
@@ -88,7 +93,13 @@ def one(
         task = local.start_task(
             provider.address, "agent.back", files={"book": source}
         ).id
-        until(lambda: come(receiver.home) >= wanted)
+        # What the caller sent is gone from its home with the end of the task.
+        until(
+            lambda: (
+                sum(come(receiver.home, before).values()) >= wanted
+                or local.task(task).ended
+            )
+        )
     port = victim.port
     victim.kill()
     victim.start(port=port)
