@@ -187,7 +187,7 @@ def test_what_is_not_there_is_a_problem_document(unix: httpx.Client) -> None:
     [
         (b"[]", "JSON object"),
         (b"{", "no JSON"),
-        (b"{}", "missing"),
+        (b"{}", "give peer and need"),
         (b'{"peer": "a", "peer": "b", "need": "t"}', "no JSON"),
         (b'{"peer": "a", "need": "t", "inputs": {}}', "inputs"),
         (b'{"peer": "a", "need": "t", "input": []}', "input"),
