@@ -57,6 +57,17 @@ def come(home: Path, before: Collection[str] = ()) -> dict[str, int]:
     return found
 
 
+def save(local: client.Anpd, task: str, number: str, path: Path) -> None:
+    """Save a file of a task as soon as it is here."""
+    limit = time.monotonic() + PATIENCE
+    while not path.exists():
+        try:
+            local.save_artifact(task, number, path)
+        except client.AnpdError as exc:
+            if exc.retry_after is None or time.monotonic() > limit:
+                raise
+
+
 def test_a_kill_makes_no_wrong_file(tmp_path: Path) -> None:
     (tmp_path / "file_agent.py").write_text(AGENT)
     source = tmp_path / "source.bin"
@@ -113,13 +124,7 @@ def one(
             assert (found.state, found.code in ENDS) == ("failed", True), found
             return f"{name} {way}: {found.code}"
         [part] = [part for one in found.messages for part in one["parts"]]
-        limit = time.monotonic() + PATIENCE
-        while not saved.exists():
-            try:
-                local.save_artifact(task, part["artifact"], saved)
-            except client.AnpdError as exc:
-                if exc.retry_after is None or time.monotonic() > limit:
-                    raise
+        save(local, task, part["artifact"], saved)
     assert saved.read_bytes() == source.read_bytes()
     saved.unlink()
     return f"{name} {way}: went on"

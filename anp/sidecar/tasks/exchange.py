@@ -108,7 +108,7 @@ class SessionPeers:
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
         self.files = FileTransfers(
-            spool, self.lines.find, sessions.head, max_wait=max_wait
+            spool, self.lines.find, sessions.head, self.want, max_wait=max_wait
         )
         self.outbox = Outbox(
             sessions, self.lines, dial=self._bring, is_linked=is_linked

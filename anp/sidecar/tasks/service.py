@@ -308,7 +308,7 @@ class TaskService:
                 await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
-        await self.files.resume(self._exchange.want)
+        self.files.resume()
         self._sweeping = asyncio.create_task(self._sweep())
         self._renewing = asyncio.create_task(self.leases.run())
 
