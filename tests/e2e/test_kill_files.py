@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.daemons import Anpd
 from tests.e2e.test_kill import check_logs
@@ -26,6 +27,7 @@ PATIENCE = 60.0 + SIZE / 1e6
 
 AGENT = """
 from pathlib import Path
+from typing import Any
 
 def back(book: Path) -> Path:
     return book
@@ -57,7 +59,7 @@ def come(home: Path, before: Collection[str] = ()) -> dict[str, int]:
     return found
 
 
-def save(local: client.Anpd, task: str, number: str, path: Path) -> None:
+def save(local: Any, task: str, number: str, path: Path) -> None:
     """Save a file of a task as soon as it is here."""
     limit = time.monotonic() + PATIENCE
     while not path.exists():
