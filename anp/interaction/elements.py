@@ -371,6 +371,10 @@ class SessionHead:
     registered: tuple[Registration, ...] = ()
     "The requester's wishes for news that stand."
 
+    protocol: str = ""
+    """URI of the protocol that alone carries a session of ours, empty for the best; of
+    a peer's session, the one over which it spoke last."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:

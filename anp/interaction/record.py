@@ -137,6 +137,7 @@ class SessionRecord:
     ) -> None:
         self.session = session
         self.own = own
+        self.protocol = ""
         self.tasks: dict[str, Task] = {}
         "All tasks by id, without messages and inputs."
 
@@ -203,6 +204,7 @@ class SessionRecord:
                 if numbers
             },
             registered=tuple(self.registered.values()),
+            protocol=self.protocol,
         )
 
     def is_open(self, wall_now: datetime) -> bool:
@@ -242,9 +244,10 @@ class SessionRecord:
 
     def news_address(self, wall_now: datetime) -> str:
         """Return where the requester wants news of the session, or nothing."""
-        wishes = self.registered.values()
-        valid = (w for w in wishes if w.expires is None or w.expires > wall_now)
-        return next((one.address for one in valid), "")
+        for one in self.registered.values():
+            if one.expires is None or one.expires > wall_now:
+                return one.address
+        return ""
 
     # For the classes above.
 
@@ -263,17 +266,16 @@ class SessionRecord:
     ) -> None:
         self.last = head.last
         self.tasks = {task.id: task for task in tasks}
-        self._unfinished = {
-            name: None
-            for name, task in self.tasks.items()
-            if not is_terminal(task.state)
-        }
+        self._unfinished = dict.fromkeys(
+            name for name, task in self.tasks.items() if not is_terminal(task.state)
+        )
         self._opened = dict(head.opened)
         self._unacknowledged = {
             peer: dict.fromkeys(numbers_in(runs))
             for peer, runs in head.unacknowledged.items()
         }
         self.registered = {one.task: one for one in head.registered}
+        self.protocol = head.protocol
         for event in events:
             self._remember(event)
             message = event.content
@@ -483,9 +485,7 @@ def check_session(session: Session, max_participants: int) -> None:
             InteractionFault.INVALID,
             f"a session has 1 to {max_participants} participants",
         )
-    if len({*ids}) != len(ids) or any(
-        one.id == session.requester.id for one in session.participants
-    ):
+    if len({*ids}) != len(ids) or session.requester.id in {one for one, _ in ids}:
         raise InteractionError(
             InteractionFault.INVALID, "a party takes part once in each mode"
         )

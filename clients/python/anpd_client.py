@@ -331,6 +331,7 @@ class Anpd:
         session: str | None = None,
         depends_on: Sequence[str] = (),
         notify: bool = False,
+        protocol: str = "",
         trust_first_use: bool = False,
     ) -> TaskState:
         """Start work that lasts at a peer, and return at once.
@@ -344,6 +345,7 @@ class Anpd:
             session: Id of the session that it joins.
             depends_on: Ids of tasks of that session to be completed before.
             notify: Keep no connection; the peer dials our daemon when it has news.
+            protocol: URI of the protocol that has to carry it; empty for the best.
             trust_first_use: Allow a first use over an unencrypted connection; needs
                 the owner's token.
         """
@@ -352,6 +354,7 @@ class Anpd:
             "parts": self._parts(files),
             "depends_on": list(depends_on),
             "notify": notify,
+            "protocol": protocol,
             "trust_first_use": trust_first_use,
         }
         more = {"peer": peer, "session": session, "text": text}

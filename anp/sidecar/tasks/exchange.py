@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -44,7 +43,7 @@ from anp.sidecar.tasks.delivery.lines import Line, Lines
 from anp.sidecar.tasks.delivery.outbox import Outbox
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.one_turn import OneTurn
-from anp.sidecar.tasks.sessions import Sessions, utc_now
+from anp.sidecar.tasks.sessions import Sessions
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import Rank, current_share
 
@@ -143,9 +142,15 @@ class SessionPeers:
         async for log in self._sessions.busy():
             conversation = await self._sessions.conversation(log)
             self._sessions.standing.note(log, conversation)
-            line = self.lines.find(peer)
-            if line is not None and log in self.untold(peer):
+            line = self._line(log, peer)
+            if line is not None and log in self.untold(peer, line.uri):
                 line.put_off(log)
+
+    def _line(self, log: str, peer: str) -> Line | None:
+        """Return the line to a peer that is to carry a session."""
+        protocol, alone = self._sessions.standing.carrier(log)
+        found = self.lines.find(peer, protocol)
+        return found if alone or found is not None else self.lines.find(peer)
 
     def is_there(self, peer: str) -> bool:
         """Return whether there is a line to a peer."""
@@ -154,7 +159,7 @@ class SessionPeers:
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:
-            line = self.lines.find(send.to)
+            line = self._line(log, send.to)
             if line is not None and send.ref:
                 line.tell(log, send)
             elif line is not None:
@@ -170,7 +175,7 @@ class SessionPeers:
                 refused.text[:200],
             )
         for peer, number in step.resend:
-            line = self.lines.find(peer)
+            line = self._line(log, peer)
             if line is not None:
                 line.put_off(log, after=number - 1)
 
@@ -238,17 +243,18 @@ class SessionPeers:
                 self._addresses[agent_name(party.id)] = (
                     f"{party.address}#{party.id}" if party.address else party.id
                 )
-                self.lines.want(party.id, once=once)
+                self.lines.want(party.id, once=once, protocol=conversation.protocol)
 
-    async def dial(self, peer: str) -> tuple[Channel, str] | None:
+    async def dial(self, peer: str, protocol: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
-        if not self._order:
+        wanted = (protocol,) if protocol else self._order
+        if not wanted:
             return None
-        channel = await self._requesters.open(target, None, self._order)
+        channel = await self._requesters.open(target, None, wanted)
         selected = channel.peer_meta.selected_protocol
-        if selected not in self._order:
+        if selected not in wanted:
             await channel.close("no protocol for tasks is common")
             return None
         return channel, selected
@@ -265,14 +271,21 @@ class SessionPeers:
                 return await self._sessions.untold(log, one, after=after, limit=limit)
         return []
 
-    def untold(self, peer: str) -> list[str]:
+    def untold(self, peer: str, uri: str) -> list[str]:
         """See `LineWork`."""
-        return self._sessions.standing.untold(peer)
+        found = []
+        for log in self._sessions.standing.untold(peer):
+            protocol, alone = self._sessions.standing.carrier(log)
+            fits = protocol in ("", uri)
+            # A peer's session goes on where it spoke, as long as there is that line.
+            if fits or not (alone or self.lines.find(peer, protocol)):
+                found.append(log)
+        return found
 
-    def needs_line(self, peer: str) -> bool:
+    def needs_line(self, peer: str, protocols: Container[str]) -> bool:
         """See `LineWork`."""
-        needed = self._sessions.standing.is_dialled(peer)
-        return needed or self.files.comes_from(peer)
+        needed = self._sessions.standing.is_dialled(peer, protocols)
+        return needed or ("" in protocols and self.files.comes_from(peer))
 
     def brings_news(self, peer: str) -> bool:
         """See `LineWork`."""
@@ -280,14 +293,18 @@ class SessionPeers:
 
     def in_use(self, peer: str) -> bool:
         """See `LineWork`."""
-        return self._desk.works_for(peer) or self.needs_line(peer)
+        needed = self._sessions.standing.is_dialled(peer, ("", *self._order))
+        return self._desk.works_for(peer) or needed or self.files.comes_from(peer)
 
-    async def unspoken(self, peer: str) -> None:
+    async def unspoken(self, peer: str, protocol: str) -> None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
-        while self._sessions.standing.works_for_us(peer):
-            for log in self._sessions.standing.ours(peer):
-                await self._plain.carry(log, address)
+        while logs := self._sessions.standing.bound_to(peer, protocol):
+            for log in logs:
+                if protocol:
+                    await self._plain.refuse(log, f"the peer does not know {protocol}")
+                else:
+                    await self._plain.carry(log, address)
             await asyncio.sleep(CARRY_CHECK)
 
     def unsendable(self, log: str, send: Send, reason: str) -> None:
@@ -302,7 +319,7 @@ class SessionPeers:
             code=InteractionFault.TOO_LARGE,
             text="it fits no frame of the peer's",
         )
-        await self._receive(log, refused, sender=send.to, ref=0)
+        await self._sessions.receive(log, refused, sender=send.to, ref=0)
 
     async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
@@ -348,7 +365,9 @@ class SessionPeers:
         self._check_room(operation, conversation)
         files = await self._expect(log, conversation, operation, sender)
         try:
-            await self._receive(log, operation, sender=sender, ref=frame.ref)
+            await self._sessions.receive(
+                log, operation, sender=sender, ref=frame.ref, uri=line.uri
+            )
         except InteractionError:
             await self.files.forget(files)
             raise
@@ -411,20 +430,6 @@ class SessionPeers:
             news_url(wanted.address, line.channel.peer_did)
         except CallError as exc:
             raise InteractionError(InteractionFault.INVALID, str(exc.detail)) from exc
-
-    async def _receive(
-        self, log: str, operation: Operation, *, sender: str, ref: int
-    ) -> None:
-        await self._sessions.apply(
-            log,
-            lambda c: c.receive(
-                operation,
-                sender=sender,
-                ref=ref,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
-        )
 
     def _check_room(self, operation: Operation, conversation: Conversation) -> None:
         """Check that there is room for what a peer wants.

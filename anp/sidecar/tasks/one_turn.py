@@ -30,6 +30,7 @@ from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.sidecar.bound.updates import UpdateSink, UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
+from anp.sidecar.tasks.delivery.contents import created_task
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 
@@ -39,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = "interrupted"
 "Code of a task whose call was lost with the daemon."
+
+NO_PROTOCOL = "no_protocol"
+"Code of a task whose peer does not know the protocol that was named for it."
 
 
 class OneTurn:
@@ -83,7 +87,7 @@ class OneTurn:
                     may_have_run=True,
                 )
             elif task.state != TaskState.HELD:
-                whole = await self._created(log, task)
+                whole = await created_task(self._sessions, log, task.id) or task
                 running = asyncio.create_task(self._guarded(log, whole, address))
                 self._running[key] = running
                 running.add_done_callback(partial(self._ended, key))
@@ -91,14 +95,20 @@ class OneTurn:
     def _ended(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
 
-    async def _created(self, log: str, task: Task) -> Task:
-        after = 0
-        while events := await self._sessions.events(log, after=after):
-            for event in events:
-                if isinstance(event.content, Task) and event.content.id == task.id:
-                    return event.content
-            after = events[-1].number
-        return task
+    async def refuse(self, log: str, reason: str) -> None:
+        """End the tasks of a session that the peer cannot be told of."""
+        conversation = await self._sessions.conversation(log)
+        for one in conversation.peers():
+            await self._sessions.acknowledge_all(log, sender=one)
+        for task in conversation.unfinished:
+            if task.state == TaskState.HELD:
+                continue
+            # Before it knew the protocol better than now.
+            ran = is_started(task.state)
+            state = TaskState.FAILED if ran else TaskState.REJECTED
+            await self._change(
+                log, task, state, code=NO_PROTOCOL, reason=reason, may_have_run=ran
+            )
 
     async def _guarded(self, log: str, task: Task, address: str) -> None:
         try:
@@ -135,6 +145,7 @@ class OneTurn:
             need=Need(task.capability or _words(task)),
             arguments=arguments,
             trust_first_use=True,
+            lasts=True,
             updates=updates,
         )
         try:

@@ -39,6 +39,7 @@ from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.tasks.delivery.contents import created_task, results_of
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.leases import Leases
@@ -100,6 +101,7 @@ class TaskService:
         self._capabilities = capabilities
         self._policy = policy
         self._config = config
+        self._order = tuple(order)
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
         self.leases = Leases(logs, self._recover)
@@ -150,6 +152,7 @@ class TaskService:
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
         notify: bool = False,
+        protocol: str = "",
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -160,15 +163,20 @@ class TaskService:
             depends_on: Our own ids of tasks of that session to be completed before.
             maker: The one of us who asks, for a new session.
             notify: Need no connection meanwhile: the peer dials us with its news.
+            protocol: URI of the one that alone may carry it; empty for the best.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
+            ConflictError: The session goes over another protocol.
         """
         if log is None:
             log = await self.open_session(
-                peer, trust_first_use=trust_first_use, maker=maker
+                peer, trust_first_use=trust_first_use, maker=maker, protocol=protocol
             )
         conversation = await self._conversation(log)
+        if protocol not in ("", conversation.protocol):
+            bound = conversation.protocol or "the best one"
+            raise ConflictError(f"this session goes over {bound}; begin another")
         executor = conversation.session.participants[0].id
         needed = [(await self.task(item)).task.id for item in depends_on]
         name = str(uuid.uuid4())
@@ -204,12 +212,23 @@ class TaskService:
         *,
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
+        protocol: str = "",
     ) -> str:
         """Open a session with a peer; return our own id of it.
 
+        Args:
+            protocol: URI of the one that alone may carry it; empty for the best.
+
         Raises:
-            CallError: The peer is not known or blocked.
+            CallError: The peer is not known or blocked, or we lack the protocol.
         """
+        if protocol and protocol not in self._order:
+            known = ", ".join(self._order) or "none"
+            raise CallError(
+                ErrorKind.USAGE,
+                f"the protocol {protocol[:200]!r} is not one of interaction.order: "
+                + known,
+            )
         target = await self._finder.find(peer, trust_first_use=trust_first_use)
         own = self._identities.speaking_to(target.did).did
         session = Session(
@@ -219,7 +238,7 @@ class TaskService:
                 Party(id=target.did, address=target.url or "", mode=PartyMode.P2P),
             ),
         )
-        return await self.sessions.begin(session, maker=maker)
+        return await self.sessions.begin(session, maker=maker, protocol=protocol)
 
     async def send(
         self, item: str, parts: Sequence[Part], *, metadata: dict[str, Any]
@@ -345,48 +364,25 @@ class TaskService:
             self._exchange.do(self._start_again(log, name))
 
     async def _start_again(self, log: str, name: str) -> None:
-        task = await self._created(log, name)
+        task = await created_task(self.sessions, log, name)
         if task is not None:
             self.desk.begin(log, task)
 
     async def _release(self, log: str, name: str) -> None:
         """Send a held task, with the results of those that it depends on."""
-        task = await self._created(log, name)
+        task = await created_task(self.sessions, log, name)
         if task is None:
             return
         inputs = tuple(
             [
                 message
                 for needed in task.depends_on
-                for message in await self._results(log, needed)
+                for message in await results_of(self.sessions, log, needed)
             ]
         )
         await self.sessions.apply(
             log, lambda c: c.release(task, inputs=inputs, wall_now=utc_now())
         )
-
-    async def _created(self, log: str, name: str) -> Task | None:
-        """Return a task as it was created, with its messages."""
-        async for content in self._contents(log):
-            if isinstance(content, Task) and content.id == name:
-                return content
-        return None
-
-    async def _results(self, log: str, name: str) -> list[Message]:
-        return [
-            content
-            async for content in self._contents(log)
-            if isinstance(content, Message)
-            and content.task == name
-            and content.purpose is MessagePurpose.RESULT
-        ]
-
-    async def _contents(self, log: str) -> AsyncIterator[Any]:
-        after = 0
-        while events := await self.sessions.events(log, after=after):
-            for event in events:
-                yield event.content
-            after = events[-1].number
 
     async def _sweep(self) -> None:
         """Give up, from time to time, what nobody answers."""

@@ -18,7 +18,7 @@ from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import LOCAL, Session, SessionEvent, Task, Unreadable
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import Acknowledgement, Send, SessionOpen
+from anp.interaction.operations import Acknowledgement, Operation, Send, SessionOpen
 from anp.interaction.record import RECENT_EVENTS, Step
 from anp.interaction.states import is_terminal
 from anp.interaction.stored import (
@@ -111,9 +111,13 @@ class Sessions:
 
     # Steps
 
-    async def begin(self, session: Session, *, maker: Maker = Maker.AGENT) -> str:
-        """Open a session of our own; return our own id of it."""
-        conversation, step = Conversation.begin(session, wall_now=utc_now())
+    async def begin(
+        self, session: Session, *, maker: Maker = Maker.AGENT, protocol: str = ""
+    ) -> str:
+        """Open a session of our own; see `Conversation.begin`. Return our own id."""
+        conversation, step = Conversation.begin(
+            session, wall_now=utc_now(), protocol=protocol
+        )
         return await self._enter(conversation, step, maker)
 
     async def join(self, session: Session, *, own: str, sender: str, ref: int) -> str:
@@ -136,17 +140,7 @@ class Sessions:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "the session could not be stored"
             )
-        opening = SessionOpen(session=session)
-        await self.apply(
-            known,
-            lambda conversation: conversation.receive(
-                opening,
-                sender=sender,
-                ref=ref,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
-        )
+        await self.receive(known, SessionOpen(session=session), sender=sender, ref=ref)
         return known
 
     async def apply(self, log: str, act: Act) -> Step:
@@ -207,24 +201,27 @@ class Sessions:
         """Wait for the steps under way."""
         await asyncio.gather(*self._steps, return_exceptions=True)
 
-    async def acknowledge(self, log: str, *, sender: str, ref: int) -> None:
-        """Take note that a peer has stored an operation of ours."""
-        await self.apply(
-            log,
-            lambda conversation: conversation.receive(
-                Acknowledgement(session=conversation.session.id, ref=ref),
-                sender=sender,
-                ref=0,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
-        )
+    async def receive(
+        self, log: str, operation: Operation, *, sender: str, ref: int, uri: str = ""
+    ) -> None:
+        """Take an operation of a peer, which came over a protocol if one is given."""
+
+        def act(conversation: Conversation) -> Step:
+            if uri and not conversation.is_requester:
+                conversation.protocol = uri
+            now, wall_now = time.monotonic(), utc_now()
+            return conversation.receive(
+                operation, sender=sender, ref=ref, now=now, wall_now=wall_now
+            )
+
+        await self.apply(log, act)
 
     async def acknowledge_all(self, log: str, *, sender: str) -> None:
         """Tell a peer nothing more of what happened until now."""
         conversation = await self.conversation(log)
         for number in conversation.unacknowledged(sender):
-            await self.acknowledge(log, sender=sender, ref=number)
+            taken = Acknowledgement(session=conversation.session.id, ref=number)
+            await self.receive(log, taken, sender=sender, ref=0)
 
     async def untold(
         self, log: str, peer: str, *, after: int, limit: int

@@ -75,12 +75,16 @@ def start_task(
         bool,
         typer.Option("--notify", help="Let the peer dial this daemon with its news."),
     ] = False,
+    protocol: Annotated[
+        str, typer.Option(metavar="URI", help="Protocol that has to carry it.")
+    ] = "",
     trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
     as_json: Lines = False,
 ) -> None:
     """Start a task; it goes on by itself, also when nobody watches."""
     client = client_of(context)
     body: dict[str, Any] = {"trust_first_use": trust_first_use, "notify": notify}
+    body["protocol"] = protocol
     if session is None and after:
         session = client.get(f"/v1/tasks/{segment(after[0])}")["session"]
     if session is None:
