@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from anp.interaction.elements import Part, PartKind, Task
+from anp.interaction.elements import Message, Part, PartKind, Task
 from anp.sidecar.attachments.part_json import part_json, takes_file
 from negotiation.need import Capability
 
@@ -29,6 +30,9 @@ class LaidFile:
     as_path: bool
     "The argument is a path; else an object with the bytes."
 
+    task: str = ""
+    "Id of the task of which it is a result; empty for a file of the task itself."
+
 
 def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     """Return the arguments in a task's messages.
@@ -36,6 +40,7 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     They are the first JSON object. A text will do for a capability that needs nothing
     but one text. Files go where the input schema has them: to the argument of their
     name, else into the first list of files, else to the first file that is not given.
+    So do the files in the results of tasks that it depends on, as far as there is room.
 
     Raises:
         UnfitPartsError: There is no such place, or there are no arguments.
@@ -45,28 +50,36 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     arguments = _values(parts, capability, has_files=bool(files))
     properties = _properties(capability)
     for file in files:
-        _lay(arguments, properties, file)
+        _lay(arguments, properties, LaidFile(file, as_path=False))
+    for result in task.inputs:
+        for part in result.parts if isinstance(result, Message) else ():
+            if part.kind is PartKind.BYTES or part.is_file:
+                with suppress(UnfitPartsError):
+                    laid = LaidFile(part, as_path=False, task=result.task)
+                    _lay(arguments, properties, laid)
     return arguments
 
 
 def _values(
     parts: Iterable[Part], capability: Capability, *, has_files: bool
 ) -> dict[str, Any]:
+    values: dict[str, Any] | None = None
     texts = []
     for part in parts:
         if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return dict(part.content)
+            values = dict(part.content) if values is None else values
         if part.kind is PartKind.TEXT:
             texts.append(str(part.content))
     name = _only_text(capability)
     if texts and name is not None:
-        return {name: "\n".join(texts)}
-    if texts or (parts and not has_files):
+        return {name: "\n".join(texts)} | (values or {})
+    if values is None and (texts or (parts and not has_files)):
         raise UnfitPartsError("the arguments are a JSON object in a data item")
-    return {}
+    return values or {}
 
 
-def _lay(arguments: dict[str, Any], properties: dict[str, Any], file: Part) -> None:
+def _lay(arguments: dict[str, Any], properties: dict[str, Any], laid: LaidFile) -> None:
+    file = laid.part
     lists = [name for name, one in properties.items() if _takes_files(one)]
     single = [
         name
@@ -78,17 +91,18 @@ def _lay(arguments: dict[str, Any], properties: dict[str, Any], file: Part) -> N
     places = [name for name in (*lists, *single) if name in wanted]
     for place in places or [*lists, *single]:
         if place in single:
-            arguments[place] = _laid(file, properties[place])
+            arguments[place] = _laid(laid, properties[place])
             return
         if isinstance(given := arguments.get(place, []), list):
-            arguments[place] = [*given, _laid(file, properties[place]["items"])]
+            arguments[place] = [*given, _laid(laid, properties[place]["items"])]
             return
     raise UnfitPartsError(
         f"there is no place for the file {file.name[:100]!r} among the arguments"
     )
 
 
-def _laid(file: Part, schema: Any) -> Any:
+def _laid(laid: LaidFile, schema: Any) -> Any:
+    file = laid.part
     as_path = not takes_file(schema)
     if not as_path and file.is_file and (file.size or 0) > MAX_INLINE:
         raise UnfitPartsError(
@@ -97,7 +111,7 @@ def _laid(file: Part, schema: Any) -> Any:
     if as_path and file.kind is PartKind.URI and not file.is_file:
         raise UnfitPartsError("nobody fetches the content elsewhere of a file")
     if as_path or file.is_file:
-        return LaidFile(file, as_path)
+        return replace(laid, as_path=as_path)
     return part_json(file)
 
 

@@ -22,7 +22,7 @@ from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
-from anp.sidecar.tasks.work import Room, TaskAnswer, Worker
+from anp.sidecar.tasks.work import Room, Worker
 from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
 
@@ -229,7 +229,7 @@ class TaskDesk:
     def _answer(self, log: str, message: Message) -> None:
         place = self._places.get((log, message.task))
         if place is not None:
-            place.worker.answer(TaskAnswer(message))
+            place.worker.answer(message)
 
     async def recheck(self) -> None:
         """End the tasks of the peers that the owner's policy lets in no more."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from anp.interaction.elements import Message, Part, PartKind
@@ -60,9 +61,15 @@ class SkillChooser:
         return None
 
     async def choose(self, peer: str, messages: Sequence[Message]) -> Chosen:
-        """See `Chooser`."""
+        """See `Chooser`; what was said besides goes where the skill has a place."""
         found = self.named(peer, messages)
-        return found or await self._by_words(peer, messages)
+        if found is None:
+            found = await self._by_words(peer, messages)
+        if isinstance(found, Choice):
+            more = [p for p in _parts(messages) if p.kind is not PartKind.JSON]
+            others = [part for part in more if part not in found.parts]
+            return replace(found, parts=(*found.parts, *others))
+        return found
 
     def _by_intent(
         self,

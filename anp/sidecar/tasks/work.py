@@ -19,7 +19,6 @@ from anp.interaction.elements import (
     Message,
     MessagePurpose,
     Part,
-    PartKind,
     SenderRole,
     Session,
     Task,
@@ -29,12 +28,11 @@ from anp.interaction.errors import InteractionError
 from anp.interaction.record import Step
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.stored import element_size
-from anp.sidecar.attachments.attachment import Progress, report_progress
+from anp.sidecar.attachments.attachment import Progress, ToolError, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
     Question,
     Reply,
-    ReplyAction,
     current_requester,
 )
 from anp.sidecar.files.call_folder import CallFolder, CallFolders
@@ -50,7 +48,7 @@ from negotiation.errors import CapabilityFailed
 from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["ACTION", "Room", "SCHEMA", "URL", "TaskAnswer", "Worker"]
+__all__ = ["Room", "SCHEMA", "URL", "Worker"]
 
 logger = logging.getLogger(__name__)
 
@@ -63,30 +61,11 @@ APPROVAL_CHECK = 2.0
 MAX_NOTES = 64
 "Notes on progress that wait to be told; of more only the newest are."
 
-SCHEMA, URL, ACTION = "schema", "url", "action"
-"Entries in the metadata of a question, and of its answer."
+SCHEMA, URL = "schema", "url"
+"Entries in the metadata of a question."
 
 MAX_NAMED = 1000
 "Most characters of names in a refusal."
-
-
-@dataclass(frozen=True, slots=True)
-class TaskAnswer:
-    """A message of the requester for a task that waits for it."""
-
-    message: Message
-
-    @property
-    def reply(self) -> Reply:
-        """The message as an answer to a question."""
-        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
-        value = next(
-            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
-        )
-        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
-        return Reply(
-            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
-        )
 
 
 Room = Callable[[str, str], Awaitable[None]]
@@ -145,7 +124,7 @@ class Worker:
 
         self._peer_did = peer_did
         self._way = WayIn.A2A if task.requester.startswith(LOCAL) else WayIn.TASK
-        self._asked: asyncio.Future[TaskAnswer] | None = None
+        self._asked: asyncio.Future[Message] | None = None
         self._notes: deque[Progress] = deque(maxlen=MAX_NOTES)
         self._noted = asyncio.Event()
         self._told = False
@@ -198,11 +177,19 @@ class Worker:
         assert self._folder is not None, "there is one while the agent works"
         await self.update([await self._folder.send(file)])
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        try:
+            return [await self._folder.lay(one) for one in files]
+        except FileFailed as exc:
+            raise ToolError(502, f"a file of the answer did not come: {exc}") from exc
+
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
-        return (await self._ask(question)).reply
+        return Reply.of(await self._ask(question))
 
-    async def _ask(self, question: Question) -> TaskAnswer:
+    async def _ask(self, question: Question) -> Message:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
@@ -210,7 +197,7 @@ class Worker:
             metadata[URL] = question.url
         await self._tell_waiting()
         # What came before is an answer to nothing; the next message is the one.
-        asked: asyncio.Future[TaskAnswer] = asyncio.get_running_loop().create_future()
+        asked: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._asked = asked
         auth = question.auth or question.url
         await self._report(
@@ -225,7 +212,7 @@ class Worker:
         await self._report(TaskState.WORKING)
         return answer
 
-    def answer(self, answer: TaskAnswer) -> None:
+    def answer(self, answer: Message) -> None:
         """Give the agent a message of its requester's; unasked ones stay in the log."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(answer)
@@ -365,7 +352,7 @@ class Worker:
                     return text
                 case Wanted(text=text):
                     answer = await self._ask(Question(text=text))
-                    messages.append(answer.message)
+                    messages.append(answer)
                 case Choice(capability=name, parts=parts):
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))

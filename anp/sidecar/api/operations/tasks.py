@@ -40,11 +40,11 @@ from anp.sidecar.api.table import (
     post,
     scope_of,
 )
+from anp.sidecar.attachments.requester import ACTION
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.files.spool import KeptFile
 from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
-from anp.sidecar.tasks.work import ACTION
 
 __all__ = [
     "LAST_EVENT_ID",
