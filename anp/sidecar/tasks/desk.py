@@ -217,6 +217,14 @@ class TaskDesk:
             if place is not None:
                 place.worker.cancel(place.running)
 
+    async def refresh(self, log: str) -> None:
+        """End the work that its requester took back at another daemon of the fleet."""
+        conversation = await self._sessions.refresh(log)
+        for (known, name), place in list(self._places.items()):
+            if known == log and conversation.tasks[name].cancel_requested:
+                place.worker.cancel(place.running)
+        await self.end_finished(log, [*self.at_work(log)])
+
     async def end_finished(self, log: str, names: list[str]) -> None:
         """Stop the work on tasks that have ended by another's word than its own."""
         conversation = await self._sessions.conversation(log)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import secrets
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from anp.errors import UnknownError
+from anp.interaction.conversation import Conversation
 from anp.interaction.elements import SessionEvent, Task, Unreadable
 from anp.interaction.stored import StoredFormError, read_event, read_task
 from cache.parts.logs import LogEvent, LogItem
@@ -20,6 +22,7 @@ __all__ = [
     "KnownTask",
     "Maker",
     "NoTask",
+    "SessionEntry",
     "event_in",
     "known_task",
     "maker_of",
@@ -59,6 +62,24 @@ def event_in(row: LogEvent) -> SessionEvent:
         by="",
         content=Unreadable(),
     )
+
+
+@dataclass(slots=True, eq=False)
+class SessionEntry:
+    """A session in memory."""
+
+    log: str
+    conversation: Conversation
+    items: dict[str, str]
+    "Our own ids of its tasks, by the ids on the wire."
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    broken: bool = False
+    "What is stored is not what is in memory."
+
+    busy: bool | None = None
+    "What the store has of `Conversation.is_busy`; None if that is not known."
 
 
 class NoTask(UnknownError):

@@ -104,7 +104,9 @@ class TaskService:
         self._order = tuple(order)
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
-        self.leases = Leases(logs, self._recover)
+        self.leases = Leases(
+            logs, self._recover, refresh=lambda log: self.desk.refresh(log)
+        )
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,

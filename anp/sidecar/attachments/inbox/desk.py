@@ -125,6 +125,13 @@ class Inbox:
         """Return the calls that have not ended, oldest first."""
         return [one for one in self._items.values() if not one.assignment.ending]
 
+    @property
+    def unread(self) -> int:
+        """Number of tasks that no agent was given yet; they wait over restarts."""
+        return sum(
+            one.assignment.is_task and not one.deliveries for one in self.items()
+        )
+
     def find(self, item_id: str) -> InboxItem:
         """Return a call by its id.
 
