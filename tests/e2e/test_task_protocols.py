@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,7 @@ async def test_a_task_goes_over_the_protocol_that_is_named(tmp_path: Path) -> No
         heard = await talks.provider.tasks.sessions.find(
             named.task.requester, named.task.session
         )
+        assert heard is not None
         conversation = await talks.provider.tasks.sessions.conversation(heard)
         assert conversation.protocol == ENVELOPE_TASKS_URI
         assert (await talks.follow(first)).states[-1] == "completed"
@@ -64,7 +66,7 @@ async def test_a_peer_without_the_protocol_rejects_the_task(tmp_path: Path) -> N
 async def test_a_task_as_a_call_of_one_turn_has_the_time_of_a_task(
     tmp_path: Path,
 ) -> None:
-    flags = {"interaction__order": (), "call__timeout": 1.0}
+    flags: dict[str, Any] = {"interaction__order": (), "call__timeout": 1.0}
     async with talks_in(tmp_path, **flags) as talks:
         seen = await talks.follow(await talks.start("ticks", number=20, pause=0.1))
         assert seen.states == ["accepted", "working", "completed"], seen.end
@@ -73,7 +75,7 @@ async def test_a_task_as_a_call_of_one_turn_has_the_time_of_a_task(
 async def test_a_task_as_a_call_of_one_turn_ends_by_the_limit_of_tasks(
     tmp_path: Path,
 ) -> None:
-    flags = {"interaction__order": (), "interaction__max_time": 2.0}
+    flags: dict[str, Any] = {"interaction__order": (), "interaction__max_time": 2.0}
     async with talks_in(tmp_path, **flags) as talks:
         seen = await talks.follow(await talks.start("ticks", number=90, pause=0.1))
         assert seen.end is not None

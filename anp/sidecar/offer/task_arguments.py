@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from anp.interaction.chunks import join_parts
 from anp.interaction.elements import Message, Part, PartKind, Task
 from anp.sidecar.attachments.part_json import part_json, takes_file
 from negotiation.need import Capability
@@ -51,13 +52,23 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     properties = _properties(capability)
     for file in files:
         _lay(arguments, properties, LaidFile(file, as_path=False))
-    for result in task.inputs:
-        for part in result.parts if isinstance(result, Message) else ():
-            if part.kind is PartKind.BYTES or part.is_file:
-                with suppress(UnfitPartsError):
-                    laid = LaidFile(part, as_path=False, task=result.task)
-                    _lay(arguments, properties, laid)
+    for laid in _results(task):
+        with suppress(UnfitPartsError):
+            _lay(arguments, properties, laid)
     return arguments
+
+
+def _results(task: Task) -> Iterator[LaidFile]:
+    """Yield the files in the results of the tasks that a task depends on."""
+    messages: dict[tuple[str, str], list[Message]] = {}
+    for one in task.inputs:
+        if isinstance(one, Message):
+            messages.setdefault((one.task, one.id), []).append(one)
+    for (name, _), chunks in messages.items():
+        chunks.sort(key=lambda one: 0 if one.chunk is None else one.chunk.index)
+        for part in join_parts(part for one in chunks for part in one.parts):
+            if part.kind is PartKind.BYTES or part.is_file:
+                yield LaidFile(part, as_path=False, task=name)
 
 
 def _values(

@@ -128,9 +128,8 @@ class Inbox:
     @property
     def unread(self) -> int:
         """Number of tasks that no agent was given yet; they wait over restarts."""
-        return sum(
-            one.assignment.is_task and not one.deliveries for one in self.items()
-        )
+        tasks = (one for one in self.items() if one.assignment.is_task)
+        return sum(not one.deliveries for one in tasks)
 
     def find(self, item_id: str) -> InboxItem:
         """Return a call by its id.
