@@ -34,6 +34,7 @@ from negotiation.consensus.selection import Published
 from negotiation.errors import DocumentError, HalfError, NegotiationError, told_of
 from negotiation.mind import Demand
 from negotiation.need import need_key
+from negotiation.trial.worked import BEYOND
 
 __all__ = ["Binder"]
 
@@ -432,6 +433,10 @@ class Binder:
             if isinstance(exc, HalfError) and exc.outcome == "quarantined":
                 # A new negotiation would come to the same code.
                 raise CallError(ErrorKind.GENERATED_CODE, str(exc)) from exc
+            if BEYOND in str(exc):
+                # What was agreed is the format that the need insists on.
+                said = str(exc).partition(BEYOND)[2]
+                raise CallError(ErrorKind.USAGE, f"{BEYOND}{said}"[:500]) from exc
             # Left alone: it is good for data of its own shape.
             logger.debug("agreement skipped hash=%s %s", agreement.hash[:12], exc)
             return None
