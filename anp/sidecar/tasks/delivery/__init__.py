@@ -2,4 +2,5 @@
 
 * `lines`: the channels over which GB/Z 185.6 carries sessions.
 * `outbox`: brings news to requesters that registered an address.
+* `contents`: The contents of a session as its log has them.
 """
