@@ -89,6 +89,18 @@ class Capability:
     idempotent: bool = False
     "True when a repeated call has no further effect."
 
+    tags: tuple[str, ...] = ()
+    "Words for search, as its agent gives them."
+
+    examples: tuple[str, ...] = ()
+    "Requests in words, as its agent gives them."
+
+    input_modes: tuple[str, ...] = ()
+    "Media types that it takes, where its agent says so."
+
+    output_modes: tuple[str, ...] = ()
+    "Media types that it gives, where its agent says so."
+
     updates: Schema | None = None
     "Schema of each value that it gives before its answer; None when it gives none."
 

@@ -62,11 +62,7 @@ INFORMATIVE: set[str] = _clauses(1, 2, 35, 36, 37, 54, 62, 90, 96, 97, 98) | {
 names of the two roles, GBZ-54 figures that the seed has lost."""
 
 OPEN: dict[str, str] = {
-    "A2A-3": "issue 17: schemes of enterprises",
-    "A2A-9": "issue 17: oauth2 and OpenID schemes in the card",
-    "A2A-20": "issue 17: registry",
     "A2A-25": "issue 17: push notifications",
-    "A2A-26": "issue 17: choice by health and load, orchestration",
 }
 "Clauses that an issue has still to build, with that issue and what it is about."
 

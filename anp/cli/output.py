@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
+from anp.interaction.elements import party_name
 from negotiation.exact_numbers import write_json
 
 __all__ = [
@@ -211,7 +212,7 @@ def call_line(one: dict[str, Any]) -> str:
         f"{one['ms']:7.0f} ms",
         one["capability"] or one["need"] or "-",
         arrow,
-        one["peer"] or one["asked"] or "-",
+        party_name(one["peer"] or one["asked"] or "-"),
         f"{one['source']} {protocol_of(one)}",
     ]
     if one["reason"]:

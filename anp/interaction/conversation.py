@@ -174,7 +174,7 @@ class Conversation(Receiver):
         return step
 
     def create(self, task: Task, *, wall_now: datetime) -> Step:
-        """Make a task; one with open dependencies is held until they are completed."""
+        """Make a task; one that depends on others is held until these have ended."""
         self._check_requester(self.own)
         self._check_open(wall_now)
         self._check_room()
@@ -187,19 +187,15 @@ class Conversation(Receiver):
                 InteractionFault.NOT_ALLOWED, "the executor is not in this session"
             )
         self._check_unacknowledged(task.executor)
-        needed = [self._task(name) for name in task.depends_on]
-        if any(
-            is_terminal(one.state) and one.state != TaskState.COMPLETED
-            for one in needed
-        ):
+        if self._outlook(task) is False:
             raise InteractionError(
-                InteractionFault.STATE, "a task that it depends on was not completed"
+                InteractionFault.STATE, "a task that it depends on ended otherwise"
             )
         step = Step()
         task = replace(
             task,
             requester=self.own,
-            state=TaskState.HELD if needed else TaskState.REQUESTED,
+            state=TaskState.HELD if task.depends_on else TaskState.REQUESTED,
             changed_at=wall_now,
         )
         self._add(step, task, by=self.own, wall_now=wall_now)
@@ -219,9 +215,7 @@ class Conversation(Receiver):
             task: The task as it was given to `create`, messages included.
         """
         known = self._task(task.id)
-        if known.state != TaskState.HELD or any(
-            self.tasks[name].state != TaskState.COMPLETED for name in known.depends_on
-        ):
+        if known.state != TaskState.HELD or not self._outlook(known):
             raise InteractionError(InteractionFault.STATE, "the task is not ready")
         step = Step()
         task = replace(
@@ -229,6 +223,8 @@ class Conversation(Receiver):
             requester=self.own,
             executor=known.executor,
             depends_on=known.depends_on,
+            needs=known.needs,
+            needs_any=known.needs_any,
             inputs=inputs,
             state=TaskState.REQUESTED,
             changed_at=wall_now,

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
+from urllib.parse import unquote
 
 from anp.interaction.states import TaskState
 from negotiation.strict_json import Json
 
 __all__ = [
+    "JWT",
     "LOCAL",
     "CancelRequest",
     "Chunk",
@@ -39,10 +41,26 @@ __all__ = [
     "Task",
     "TaskChange",
     "TaskProgress",
+    "party_name",
 ]
 
 LOCAL: Final = "local:"
 "Prefix of the id of a party that is no peer but has a token of ours."
+
+JWT: Final = "jwt:"
+"Begins the name of one that has a token of an issuer that the owner trusts."
+
+
+def party_name(party: str) -> str:
+    """Return the id of a party for people: a DID as it is, a caller of ours by name."""
+    if not party.startswith(LOCAL):
+        return party
+    name = party.removeprefix(LOCAL)
+    is_issued = name.startswith(JWT)
+    if is_issued:
+        return f"{unquote(name.removeprefix(JWT))} (A2A, by JWT)"
+    return f"{name} (A2A)"
+
 
 Extra = Mapping[str, Any]
 "Fields of an object that the model does not know, as JSON."
@@ -250,7 +268,14 @@ class Task:
     "The request at creation, and the newest messages in a report."
 
     depends_on: tuple[str, ...] = ()
-    "Ids of tasks of the same session that must be completed first."
+    "Ids of tasks of the same session that must have ended first."
+
+    needs: tuple[str, ...] = ()
+    """For each of `depends_on` the final states that will do, joined by blanks; empty
+    when each has to be completed. Only the requester knows it."""
+
+    needs_any: bool = False
+    "True when one of `depends_on` is enough."
 
     inputs: tuple[Message, ...] | tuple[Task, ...] = ()
     "Results that it needs of other tasks: all messages or all tasks (GBZ-49)."

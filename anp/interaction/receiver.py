@@ -47,6 +47,7 @@ from anp.interaction.states import (
     is_legal,
     is_started,
     is_terminal,
+    outlook,
     steps,
 )
 from anp.interaction.stored import fingerprint
@@ -411,23 +412,25 @@ class Receiver(SessionRecord):
             raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
         return task
 
+    def _outlook(self, task: Task) -> bool | None:
+        """Return whether a task may start; see `outlook`."""
+        states = [self._task(name).state for name in task.depends_on]
+        return outlook(states, task.needs, any_of=task.needs_any)
+
     def _follow(self, step: Step, *, wall_now: datetime) -> None:
         """Find the held tasks for which something has changed."""
         for task in self.unfinished:
             if task.state != TaskState.HELD or task.cancel_requested:
                 continue
-            needed = [self.tasks[name] for name in task.depends_on]
-            if all(one.state == TaskState.COMPLETED for one in needed):
+            may_start = self._outlook(task)
+            if may_start:
                 step.ready.append(task.id)
-            elif any(
-                is_terminal(one.state) and one.state != TaskState.COMPLETED
-                for one in needed
-            ):
+            elif may_start is False:
                 change = TaskChange(
                     task=task.id,
                     state=TaskState.CANCELED,
                     code="dependency_failed",
-                    reason="a task that it depends on was not completed",
+                    reason="a task that it depends on ended otherwise",
                     at=wall_now,
                 )
                 self._add(step, change, by=self.own, wall_now=wall_now)

@@ -7,7 +7,7 @@ about a task at work and no state, so it is not in the table.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -24,6 +24,7 @@ __all__ = [
     "is_started",
     "is_terminal",
     "next_states",
+    "outlook",
     "steps",
 ]
 
@@ -157,6 +158,30 @@ def check_change(
         raise InteractionError(
             InteractionFault.STATE, f"a task that is {old} cannot become {new}"
         )
+
+
+def outlook(
+    states: Sequence[str], wanted: Sequence[str], *, any_of: bool = False
+) -> bool | None:
+    """Return whether a task may start that depends on others.
+
+    Args:
+        states: The present states of those that it depends on.
+        wanted: The final states that will do for each, joined by blanks; without them
+            each has to be completed.
+        any_of: One of them is enough.
+
+    Returns:
+        True when it may start, False when it never can, None while that is open.
+    """
+    enough = [one.split() for one in wanted] or [[TaskState.COMPLETED]] * len(states)
+    met = [state in words for state, words in zip(states, enough, strict=True)]
+    lost = [
+        is_terminal(state) and not good for state, good in zip(states, met, strict=True)
+    ]
+    if any_of and states:
+        return True if any(met) else False if all(lost) else None
+    return True if all(met) else False if any(lost) else None
 
 
 def steps(old: str, new: str) -> tuple[str, ...]:

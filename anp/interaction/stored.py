@@ -223,6 +223,7 @@ _CONVERSIONS: Final[dict[type[Any], dict[str, Any]]] = {
         "changed_at": datetime.fromisoformat,
         "messages": _messages,
         "depends_on": tuple,
+        "needs": tuple,
         "inputs": _either,
     },
     TaskChange: {"at": datetime.fromisoformat},

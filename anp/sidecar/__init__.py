@@ -25,5 +25,6 @@
 * `a2a`: the A2A interface; still empty.
 * `groups`: groups and schedules; still empty.
 * `tasks`: tasks that last, at peers and for peers.
+* `discovery`: peers found by what they publish, and registries.
 * `files`: Files of tasks, from disk to disk and never whole in memory.
 """

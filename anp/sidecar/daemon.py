@@ -16,17 +16,26 @@ from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.calls.keys import PURPOSE, CallKeys
 from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
+from anp.sidecar.discovery.parts import make_discovery
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
 from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
+from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.peers.web_identity import make_resolver
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
-from anp.sidecar.wiring import make_calls, make_code, make_minds, make_offer, make_peers
+from anp.sidecar.wiring import (
+    make_calls,
+    make_code,
+    make_minds,
+    make_offer,
+    make_peers,
+)
 from anp.version import daemon_version
 from cache.condition import StoreWatch
 from cache.parts.agreements import Imported
@@ -93,7 +102,9 @@ class Daemon:
             policy=self.policy,
             did_keys=self.did_keys,
             contacts=peers.contacts,
+            measures=peers.measures,
             connected=lambda: calls.links.peers,
+            at_work=self._at_work,
         )
         self.links, self.provider, self.binder = (
             calls.links,
@@ -103,8 +114,23 @@ class Daemon:
         self.enforcer = calls.enforcer
         self.peer_lists, self.candidates = calls.peer_lists, calls.candidates
         self.finder, self.caller = calls.finder, calls.caller
-        self.tasks = calls.tasks
+        self.tasks, self.measures = calls.tasks, peers.measures
         self.tasks.own_url = lambda: self.url
+        discovery = make_discovery(
+            config,
+            caller=self.caller,
+            directory=self.directory,
+            exposure=self.exposure,
+            finder=self.finder,
+            identities=self.identities,
+            lists=self.peer_lists,
+            measures=self.measures,
+            requesters=self.binder.requesters,
+            resolver=make_resolver(self.web),
+            tasks=self.tasks,
+            own_url=lambda: self.url,
+        )
+        self.dispatcher, self.announcer = discovery.dispatcher, discovery.announcer
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
@@ -113,7 +139,7 @@ class Daemon:
         self.events = EventHub()
         self.tasks.sessions.publish = self.events.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
-        self.calls = CallDesk(self.caller.call, self.events, keys=keys)
+        self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
         self.call_log = CallLog(
             home.path / "calls", config.access_log, publish=self._call_ended
@@ -184,14 +210,24 @@ class Daemon:
             stack.push_async_callback(self.tasks.close)
             await self.tasks.resume()
             self.keep_links()
-            for work in (self.housekeeper.run, self.call_log.run):
+            stack.push_async_callback(self.announcer.close)
+            works = self.housekeeper.run, self.call_log.run, self.announcer.run
+            for work in works:
                 stack.callback(asyncio.create_task(work()).cancel)
             yield
 
     def _call_ended(self, entry: CallEntry) -> None:
         """Tell who follows the events of a call that has its entry in the log."""
+        self.measures.called(entry)
         told = {"call": entry.id, **entry.to_json()}
         self.events.publish(f"call.{entry.direction}", told)
+
+    def _at_work(self, peer: str) -> int:
+        """Return how many calls and tasks of ours a peer has not ended."""
+        agent, running = agent_name(peer), self.observer.running
+        made = (one.peer for one in running if one.direction == "made")
+        calls = sum(did is not None and agent_name(did) == agent for did in made)
+        return calls + self.tasks.sessions.standing.at_work(peer)
 
     def keep_links(self) -> None:
         """Keep a connection to each peer with `keep_connection`, and to no other."""

@@ -41,6 +41,8 @@ from anp.sidecar.consensus.builtin import written_protocols
 from anp.sidecar.consensus.folder import ConsensusFolder
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.consensus.written import Heard, WrittenParts
+from anp.sidecar.discovery.registry import SPEC as REGISTRY
+from anp.sidecar.discovery.registry import Registry
 from anp.sidecar.files.spool import PURPOSE as FILES_AT_REST
 from anp.sidecar.files.spool import Spool
 from anp.sidecar.halves.workshop import Workshop
@@ -56,6 +58,7 @@ from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.peers.contacts import Contacts
+from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.lists import PeerLists, guarded_getter, peer_getter
 from anp.sidecar.peers.pins import DidKeys, StoredBook
@@ -114,6 +117,7 @@ class PeerParts:
     policy: PeerPolicy
     book: AddressBook
     contacts: Contacts
+    measures: Measures
 
 
 def make_peers(home: Home, config: Config) -> PeerParts:
@@ -145,6 +149,7 @@ def make_peers(home: Home, config: Config) -> PeerParts:
             [PeerAddress(p.name, p.did, p.url) for p in config.peer], StoredBook(store)
         ),
         contacts=Contacts(),
+        measures=Measures(),
     )
 
 
@@ -283,15 +288,19 @@ def make_offer(
     )
     minds.agreer.published = lambda: {one.hash for one in consensus.registry.all()}
     call_times = CallTimes(config.call, config.peer, config.interaction)
+    attaching = Attaching(
+        home,
+        exposure,
+        max_calls=config.limits.max_calls,
+        inbox=Inbox(max_wait=config.interaction.max_wait),
+    )
+    if config.registry.serve:
+        registry = Registry(config.registry, resolver=make_resolver(peers.web))
+        attaching.build_in(REGISTRY, registry)
     return OfferParts(
         call_times=call_times,
         exposure=exposure,
-        attaching=Attaching(
-            home,
-            exposure,
-            max_calls=config.limits.max_calls,
-            inbox=Inbox(max_wait=config.interaction.max_wait),
-        ),
+        attaching=attaching,
         capability_calls=CapabilityCalls(
             gate,
             code.validator,
@@ -435,6 +444,7 @@ def make_calls(
         tls=peers.fetcher.tls,
         has_link=links.has_link,
         on_problem=peers.contacts.note_url,
+        on_version=peers.measures.told_version,
     )
     binder.requesters.on_proved = finder.proved
     caller = Caller(
@@ -467,6 +477,7 @@ def make_calls(
         is_linked=links.has_link,
         order=[one for one in config.interaction.order if offer.consensus.written(one)],
         think=think,
+        measures=peers.measures,
     )
     acceptor.tasks = tasks.serve
     offer.consensus.awaits = tasks.sessions.standing.is_awaited

@@ -15,6 +15,7 @@ from cache.records.records import (
     Hash,
     Id,
     JsonObject,
+    Party,
     Record,
     Seconds,
     hash_text,
@@ -31,7 +32,7 @@ __all__ = [
 # Parts of keys, so without the separator and anything invisible.
 _Day = Annotated[str, Field(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z")]
 _Account = Annotated[
-    str, Field(pattern=r"\A(owner|unlisted|did:[!-.0-~]+)\z", max_length=1024)
+    str, Field(pattern=r"\A(owner|unlisted|(did|local):[!-.0-~]+)\z", max_length=1024)
 ]
 _Word = Annotated[str, Field(pattern=r"\A[a-z0-9_]+\z", max_length=32)]
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
@@ -45,7 +46,7 @@ class NegotiationRecord(Record, kind="negotiation"):
     id: Id
     "A random id of our own."
 
-    peer_did: Did
+    peer_did: Party
     "The peer's DID in its canonical form."
 
     role: AgreementRole
@@ -115,7 +116,7 @@ class StandingRecord(Record, kind="standing"):
     id: Id
     "A random id of our own."
 
-    peer_did: Did
+    peer_did: Party
     "Canonical DID of the peer it is about."
 
     role: AgreementRole
@@ -231,7 +232,7 @@ class ModelCallRecord(Record, kind="model_call"):
     account: _Account
     "The account that paid: `owner`, `unlisted`, or a listed peer's canonical DID."
 
-    peer: Did | None
+    peer: Party | None
     "Canonical DID of the peer in the negotiation."
 
     negotiation_id: Id | None

@@ -29,6 +29,7 @@ __all__ = [
     "AgreementState",
     "Count",
     "Did",
+    "Party",
     "DocumentRecord",
     "HalfRecord",
     "Hash",
@@ -59,6 +60,9 @@ Count = Annotated[int, Field(ge=0)]
 
 Did = Annotated[str, Field(pattern=r"\Adid:[!-.0-~]+\z", max_length=1024)]
 "A DID; it is part of keys, so it has no separator and no invisible character."
+
+Party = Annotated[str, Field(pattern=r"\A(did|local):[!-.0-~]+\z", max_length=1024)]
+"A peer by its DID, or a caller that has a token of this daemon; also part of keys."
 
 Id = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]+\z", max_length=64)]
 "A random id of our own."

@@ -329,7 +329,9 @@ class Anpd:
         text: str | None = None,
         files: Mapping[str, bytes | Path] | None = None,
         session: str | None = None,
-        depends_on: Sequence[str] = (),
+        depends_on: Sequence[str | Mapping[str, Json]] = (),
+        depends_any: bool = False,
+        find: str | None = None,
         notify: bool = False,
         protocol: str = "",
         trust_first_use: bool = False,
@@ -337,13 +339,17 @@ class Anpd:
         """Start work that lasts at a peer, and return at once.
 
         Args:
-            peer: Name, DID, URL or `URL#DID`; None with `session`.
+            peer: Name, DID, URL or `URL#DID`; None with `session` or `find`.
             capability: Its name; empty when the text says what to do.
             input: The arguments.
             text: Plain words.
             files: Bytes, or paths of files of any size, that are sent along, by name.
             session: Id of the session that it joins.
-            depends_on: Ids of tasks of that session to be completed before.
+            depends_on: Ids of tasks of that session to be completed before, or objects
+                with `task` and the final `states` that will do.
+            depends_any: One of them is enough.
+            find: A capability's name in place of peer and capability: the task goes to
+                the best of the allowed peers that publish it.
             notify: Keep no connection; the peer dials our daemon when it has news.
             protocol: URI of the protocol that has to carry it; empty for the best.
             trust_first_use: Allow a first use over an unencrypted connection; needs
@@ -357,11 +363,37 @@ class Anpd:
             "protocol": protocol,
             "trust_first_use": trust_first_use,
         }
-        more = {"peer": peer, "session": session, "text": text}
+        more = {"peer": peer, "session": session, "text": text, "find": find}
+        if depends_any:
+            body["depends_any"] = True
         body |= {name: value for name, value in more.items() if value is not None}
         if input is not None:
             body["input"] = dict(input)
         return _task(self._ask("POST", "/v1/tasks", body)[1])
+
+    def wait_tasks(
+        self,
+        task_ids: Sequence[str],
+        *,
+        any_of: bool = False,
+        states: Sequence[str] = (),
+        timeout: float = 60.0,
+    ) -> tuple[bool, list[TaskState]]:
+        """Wait until tasks have ended; return if they have, and how they are.
+
+        Args:
+            any_of: One of them is enough.
+            states: States besides the final ones that end the waiting.
+            timeout: Seconds, at most an hour.
+        """
+        body = {
+            "tasks": list(task_ids),
+            "mode": "any" if any_of else "all",
+            "states": list(states),
+            "timeout": timeout,
+        }
+        found = self._ask("POST", "/v1/tasks/wait", body)[1]
+        return found["done"], [_task(one) for one in found["tasks"]]
 
     def task(self, task_id: str) -> TaskState:
         """Return how a task is doing, with its newest messages."""

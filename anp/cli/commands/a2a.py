@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Annotated
 
 import typer
 
 from anp.cli.client import home_of
 from anp.cli.options import Json
-from anp.cli.output import Column, Settings, print_list, print_one
+from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError, ErrorKind, UnknownError
 
 __all__ = ["register"]
@@ -35,6 +36,10 @@ def add(
         list[str] | None,
         typer.Option(help="Capability that this caller may use; default as for peers."),
     ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="Days for which it counts; default for ever."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a token for a caller; it is shown once, and only its hash is kept."""
@@ -50,10 +55,22 @@ def add(
     settings: Settings = context.obj
     home, _ = home_of(settings)
     token = new_token()
-    caller = A2aCaller(name=name, expose=tuple(expose) if expose else None)
+    caller = A2aCaller(
+        name=name,
+        expose=tuple(expose) if expose else None,
+        expires=None if days is None else time.time() + days * 86_400,
+    )
     token_book(home).add(caller, token)
-    told = {"name": name, "token": token, "expose": caller.expose}
-    print_one(told, [("token", token)], as_json=as_json)
+    told = {
+        "name": name,
+        "token": token,
+        "expose": caller.expose,
+        "expires": caller.expires,
+    }
+    lines: list[Line] = [("token", token)]
+    if caller.expires is not None:
+        lines.append(("expires", when(caller.expires)))
+    print_one(told, lines, as_json=as_json)
 
 
 def listed(context: typer.Context, as_json: Json = False) -> None:
@@ -62,15 +79,28 @@ def listed(context: typer.Context, as_json: Json = False) -> None:
 
     settings: Settings = context.obj
     home, _ = home_of(settings)
+    book = token_book(home)
+    used = book.uses()
     found = [
-        {"name": one.name, "expose": one.expose and list(one.expose)}
-        for one in token_book(home).callers()
+        {
+            "name": one.name,
+            "expose": one.expose and list(one.expose),
+            "expires": one.expires,
+            "last_used": used.get(one.name),
+        }
+        for one in book.callers()
     ]
     columns: dict[str, Column] = {
         "NAME": "name",
         "MAY CALL": lambda one: ", ".join(one["expose"] or ["what every peer may"]),
+        "EXPIRES": lambda one: _time(one["expires"], "never"),
+        "LAST USED": lambda one: _time(one["last_used"], "never"),
     }
     print_list({"callers": found}, found, columns, as_json=as_json)
+
+
+def _time(at: float | None, nothing: str) -> str:
+    return nothing if at is None else when(at)
 
 
 def revoke(context: typer.Context, name: CallerName, as_json: Json = False) -> None:

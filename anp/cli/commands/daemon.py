@@ -131,14 +131,24 @@ def up(
 
 def call(
     context: typer.Context,
-    peer: Annotated[str, typer.Argument(help="Name, DID, URL or URL#DID.")],
+    peer: Annotated[
+        str,
+        typer.Argument(help="Name, DID, URL or URL#DID; left out with --find."),
+    ] = "",
     need: Annotated[
         str,
         typer.Argument(
             help="The need in words, a capability, or the name of a [[need]]."
         ),
-    ],
+    ] = "",
     data: Data = "{}",
+    find: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CAPABILITY",
+            help="Let the daemon choose among the allowed peers that publish this.",
+        ),
+    ] = None,
     capability: Annotated[
         str | None,
         typer.Option(help="Name of the capability that NEED means in words."),
@@ -170,7 +180,10 @@ def call(
             "input_schema": _json_file(input_schema),
             "output_schema": _json_file(output_schema),
         }
-    body: dict[str, Any] = {"peer": peer, "need": wanted, "input": read_data(data)}
+    if bool(find) == bool(need):
+        raise CallError(ErrorKind.USAGE, "give PEER and NEED, or --find CAPABILITY")
+    whom = {"find": find} if find else {"peer": peer, "need": wanted}
+    body: dict[str, Any] = {**whom, "input": read_data(data)}
     body |= {"mode": mode, "trust_first_use": trust_first_use}
     if timeout is not None:
         body["timeout"] = timeout

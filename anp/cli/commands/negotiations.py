@@ -21,6 +21,7 @@ from anp.cli.output import (
     when,
 )
 from anp.errors import CallError, ErrorKind
+from anp.interaction.elements import party_name
 
 __all__ = ["changes", "negotiations_app", "next_steps", "register"]
 
@@ -64,7 +65,7 @@ def list_negotiations(
         "ROLE": "role",
         "OUTCOME": "outcome",
         "PROPOSALS": "proposals",
-        "PEER": "peer",
+        "PEER": lambda one: party_name(one["peer"]),
         "REASON": "reason",
     }
     print_list(found, found["negotiations"], columns, as_json=as_json)
@@ -79,7 +80,7 @@ def list_approvals(context: typer.Context, as_json: Json = False) -> None:
         "SINCE": lambda one: when(one["started"]),
         "ROLE": "role",
         "OUTCOME": "outcome",
-        "PEER": "peer",
+        "PEER": lambda one: party_name(one["peer"]),
         "REASON": "reason",
     }
     print_list(found, found["negotiations"], columns, as_json=as_json)
@@ -214,7 +215,7 @@ def list_decisions(context: typer.Context, as_json: Json = False) -> None:
         "PROTOCOL": lambda one: one.get("capability") or (one["hash"] or "-")[:12],
         "STORED UNTIL": lambda one: when(one["expires"]),
         "USED BY": lambda one: one["used_by"] or "-",
-        "PEER": "peer_did",
+        "PEER": lambda one: party_name(one["peer_did"]),
         "NOTE": "note",
     }
     print_list(found, found["decisions"], columns, as_json=as_json)
@@ -283,7 +284,7 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         ("negotiation", found["id"]),
         ("outcome", found["outcome"]),
         ("we", f"{found['own_did'] or '-'} as {found['role']}"),
-        ("peer", found["peer"]),
+        ("peer", party_name(found["peer"])),
         ("need", need),
         ("started", f"{when(found['started'])}{took}"),
         ("proposals", found["proposals"]),
@@ -391,14 +392,14 @@ def _say(
         if kept.get("capability"):
             told = (
                 f"stored until {when(kept['expires'])}: {kept['verdict']} calls of "
-                f"{kept['capability']} by {kept['peer_did']}"
+                f"{kept['capability']} by {party_name(kept['peer_did'])}"
             )
             print_one(done, [told], as_json=as_json)
             return
         event = "calls again" if kept["role"] == "provider" else "is called again"
         told = (
             f"stored until {when(kept['expires'])}: {kept['verdict']} is used once, "
-            f"when {kept['peer_did']} {event}"
+            f"when {party_name(kept['peer_did'])} {event}"
         )
     print_one(done, [told], as_json=as_json)
 

@@ -26,11 +26,15 @@ def register(app: typer.Typer) -> None:
 
 @peers_app.command("list")
 def list_peers(context: typer.Context, as_json: Json = False) -> None:
-    """List every known peer: its names, the last contact, and where it is."""
+    """List every known peer: its names, how it does, the last contact, and where."""
     found = client_of(context).get("/v1/peers")
     columns: dict[str, Column] = {
         "NAME": lambda one: one["names"],
         "STATE": lambda one: "KEY CHANGED" if one["changed_keys"] else one["state"],
+        "HEALTH": lambda one: one["health"],
+        "VERSION": lambda one: one["version"] or "-",
+        "MS": lambda one: "-" if one["latency_ms"] is None else one["latency_ms"],
+        "FAILED": lambda one: f"{one['failed']}/{one['answered'] + one['failed']}",
         "LAST CONTACT": lambda one: (
             "connected" if one["connected"] else when(one["last_seen"])
         ),
@@ -47,12 +51,36 @@ def list_peers(context: typer.Context, as_json: Json = False) -> None:
             "last_seen": None,
             "connected": False,
             "changed_keys": [],
+            "health": "unknown" if one["problem"] is None else "away",
+            "version": None,
+            "latency_ms": None,
+            "answered": 0,
+            "failed": 0,
         }
         for one in found["unmet"]
     ]
     rows = [*found["peers"], *unmet]
     notes = [line for peer in rows for line in _warnings(peer)]
     print_list(found, rows, columns, as_json=as_json, notes=notes)
+
+
+@peers_app.command("find")
+def find_peers(
+    context: typer.Context,
+    capability: Annotated[str, typer.Argument(help="Full or short name.")],
+    as_json: Json = False,
+) -> None:
+    """List who publishes a capability: those that --find tries, and others."""
+    found = client_of(context).get("/v1/peers/find", capability=capability)
+    columns: dict[str, Column] = {
+        "PEER": "address",
+        "CAPABILITY": "capability",
+        "HEALTH": "health",
+        "MS": lambda one: "-" if one["latency_ms"] is None else one["latency_ms"],
+        "AT WORK": "at_work",
+    }
+    notes = [line for one in found["announced"] for line in _unlisted(one)]
+    print_list(found, found["peers"], columns, as_json=as_json, notes=notes)
 
 
 @peers_app.command("add")
@@ -93,12 +121,12 @@ def describe_peer(context: typer.Context, peer: str, as_json: Json = False) -> N
 def show_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
     """Show one peer, and the capabilities it offers us."""
     client = client_of(context)
-    found = client.get("/v1/peers/show", peer=peer)
     try:
         offers = client.get("/v1/peers/offers", peer=peer)
     except CallError as exc:
         # Away: what is known of it is still good to see.
         offers = {"problem": exc.detail}
+    found = client.get("/v1/peers/show", peer=peer)
     told = [*_known(found), *_offered(offers)]
     print_one({**found, "offers": offers}, told, as_json=as_json)
 
@@ -161,6 +189,13 @@ def _anpd(context: typer.Context) -> list[str]:
     """Return the first words of a command that asks this daemon."""
     settings: Settings = context.obj
     return ["anpd", *(["--home", settings.home] if settings.home else [])]
+
+
+def _unlisted(one: dict[str, Any]) -> Iterator[str]:
+    """Tell of a peer that only a registry knows, below the list."""
+    yield ""
+    yield f"a registry tells of {json.dumps(one['name'])} at {one['url']}"
+    yield f"  anpd peers allow {one['did']}"
 
 
 def _warnings(peer: dict[str, Any]) -> Iterator[str]:

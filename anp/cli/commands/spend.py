@@ -9,7 +9,8 @@ import typer
 
 from anp.cli.client import client_of
 from anp.cli.options import Json
-from anp.cli.output import print_one, table
+from anp.cli.output import Column, print_one, table
+from anp.interaction.elements import party_name
 
 __all__ = ["register"]
 
@@ -39,12 +40,16 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
     if priced:
         counted["COST"] = "cost"
     for name in ("day", "peer", "step"):
-        yield from table(found[f"{name}s"], {name.upper(): name, **counted})
+        first: dict[str, Column] = {name.upper(): name}
+        if name == "peer":
+            first = {"PEER": lambda one: party_name(one["peer"])}
+        yield from table(found[f"{name}s"], {**first, **counted})
         yield ""
     yield f"today, until {found['until']}:"
     for account in found["accounts"]:
+        name = party_name(account["account"])
         yield (
-            f"  {account['account']}: {account['calls']} of {account['calls_limit']} "
+            f"  {name}: {account['calls']} of {account['calls_limit']} "
             f"calls, {_tokens(account)} of {account['tokens_limit']} tokens"
         )
     missing = total["calls"] - found["ledger_calls"]

@@ -9,6 +9,8 @@
   Pure.
 * `intents`: The intent extension: a message says which skill it means (INT-1 to
   INT-13). Pure.
+* `modes`: Input and output modes: the media types of skills and of answers (A2A-19).
+  Pure.
 
 `words` has methods, states and errors; `objects` what both versions mean; `reader` and
 `writer` their two forms in JSON; `view` makes a task of A2A out of a session's log.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from anp.protocols.a2a.reader import Fields, wrong
+from anp.protocols.a2a.words import INTENT_URI
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
@@ -19,10 +20,12 @@ from negotiation.strict_json import parse_json
 __all__ = [
     "INTENTS",
     "Intent",
+    "SkillSchemas",
     "SlotValues",
     "intent_of",
     "plain_schema",
     "read_intents",
+    "read_skill_schemas",
     "slot_value",
     "slot_values",
 ]
@@ -160,6 +163,54 @@ def _type(name: Any) -> str:
     return str(known)
 
 
+@dataclass(frozen=True, slots=True)
+class SkillSchemas:
+    """The intent extension in the card of another agent (INT-1 to INT-5)."""
+
+    is_declared: bool = False
+
+    schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    "Input schema by the id of a skill, with the types of JSON Schema."
+
+    unusable: frozenset[str] = frozenset()
+    "Skills whose schema names a type that nobody knows, or is not that of an object."
+
+
+def read_skill_schemas(card: Any) -> SkillSchemas:
+    """Return what a card says for intents; whatever is odd in it is let be (INT-Q7).
+
+    The card is JSON as it came: objects of the SDK have no exact numbers.
+    """
+    schemas: dict[str, dict[str, Any]] = {}
+    unusable = set()
+    found = [
+        one
+        for one in _listed(_under(card, "capabilities"), "extensions")
+        if _under(one, "uri") == INTENT_URI
+    ]
+    for skill in [
+        one for each in found for one in _listed(_under(each, "params"), "skills")
+    ]:
+        name, schema = _under(skill, "id"), _under(skill, "inputSchema")
+        if not isinstance(name, str) or name in schemas or schema is None:
+            continue
+        plain = plain_schema(schema)
+        if plain is None or plain.setdefault("type", "object") != "object":
+            unusable.add(name)
+        else:
+            schemas[name] = plain
+    return SkillSchemas(bool(found), schemas, frozenset(unusable - schemas.keys()))
+
+
+def _under(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else None
+
+
+def _listed(value: Any, name: str) -> list[Any]:
+    found = _under(value, name)
+    return found if isinstance(found, list) else []
+
+
 def slot_values(intent: Intent, schema: Any) -> SlotValues:
     """Return the arguments that an intent gives (INT-Q3, INT-Q5).
 
@@ -231,9 +282,14 @@ def _json(text: str, kind: str) -> Any:
 
 
 def intent_of(skill: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an intent as JSON, for a call of a skill with these arguments."""
+    """Return an intent as JSON, for a call of a skill with these arguments.
+
+    A slot is a text, so that for null there is none.
+    """
     slots = []
     for name, value in arguments.items():
+        if value is None:
+            continue
         text = value if isinstance(value, str) else write_json(value)
         slots.append({"name": name, "value": text, "normValue": text})
     return {"intent": skill, "slots": slots}

@@ -101,6 +101,7 @@ class A2aFault(Enum):
     CONTENT_TYPE_NOT_SUPPORTED = _Fault(
         -32005, 415, "this agent does not take or give content of this type"
     )
+    TOO_MANY = _Fault(-32029, 429, "too much of this caller's is open; wait")
     EXTENDED_AGENT_CARD_NOT_CONFIGURED = _Fault(
         -32007, 400, "there is no extended card"
     )

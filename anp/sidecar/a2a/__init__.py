@@ -8,4 +8,13 @@
 * `tokens`: The tokens of the callers of the A2A face: a file of the home with their
   hashes.
 * `rest`: The HTTP+JSON binding of A2A 1.0: paths and HTTP methods in place of JSON-RPC.
+* `admission`: The door of the A2A face: who calls, and how often (A2A-3, A2A-21).
+* `cards`: The cards of this daemon: its own, one per attachment, and those of known
+  callers.
+* `extensions`: The header that activates extensions, echoed for those that are known
+  (INT-Q6).
+* `issuer`: Callers by signed tokens (JWT) of an issuer that the owner trusts (A2A-3,
+  A2A-9).
+* `key_source`: The key set of the trusted issuer, from a URL or from a file.
+* `schemes`: The ways to say who calls, as a card declares them (A2A-3, A2A-9). Pure.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from anp.interaction.elements import LOCAL
+from anp.sidecar.tasks.choice import Reach
 from sandbox.pool.shares import Rank, Share
 
 __all__ = ["A2aCaller"]
@@ -19,10 +20,21 @@ class A2aCaller:
     expose: tuple[str, ...] | None = None
     "Patterns of capabilities; None for what every peer may use."
 
+    agent: str = ""
+    "Attachment whose own address it called; empty for the daemon's."
+
+    expires: float | None = None
+    "Unix time after which its token counts no more; None for never."
+
     @property
     def id(self) -> str:
         """Its id in sessions, in the policy, and in approvals."""
         return f"{LOCAL}{self.name}"
+
+    @property
+    def reach(self) -> Reach:
+        """The capabilities that this request may use, of those exposed to it."""
+        return Reach(agent=self.agent, expose=self.expose)
 
     @property
     def share(self) -> Share:

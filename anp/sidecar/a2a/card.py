@@ -1,16 +1,24 @@
-"""The card of this daemon: what it can do, for callers of A2A (A2A-8 to A2A-10)."""
+"""The card of this daemon, or of one attachment, for callers (A2A-8 to A2A-10). Pure.
+
+One object has the fields of both versions: each reads its own and no others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
+from anp.protocols.a2a.modes import BINARY, JSON, TEXT, input_modes, output_modes
 from anp.protocols.a2a.words import INTENT_URI, A2aVersion
+from anp.sidecar.a2a.schemes import Schemes
 from anp.version import daemon_version
 from negotiation.need import Capability
 
-__all__ = ["CardFacts", "make_card"]
+__all__ = ["AGENTS", "CardFacts", "card_faults", "make_card"]
+
+AGENTS: Final = "/agents/"
+"Path below which each attachment is an agent of its own."
 
 JSON_RPC: Final = "JSONRPC"
 _INTERFACES: Final = (
@@ -18,8 +26,7 @@ _INTERFACES: Final = (
     ("HTTP+JSON", str(A2aVersion.V10)),
     (JSON_RPC, str(A2aVersion.V03)),
 )
-MODES: Final = ("application/json", "text/plain")
-MORE_MODES: Final = (*MODES, "application/octet-stream")
+MODES: Final = (JSON, TEXT, BINARY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,68 +37,83 @@ class CardFacts:
     description: str
 
     url: str
-    "Address of the JSON-RPC binding, for both versions."
+    "Address of the daemon's agent, for both versions, without a slash at the end."
 
-    is_open: bool = False
-    "No token is asked for."
+    schemes: Schemes = field(default_factory=Schemes)
+    "Ways to say who calls; with none everybody is let in."
+
+    provider: tuple[str, str] | None = None
+    "Name and URL of the organisation that runs it."
+
+    documentation_url: str | None = None
+    icon_url: str | None = None
+
+    extended: bool = True
+    "A caller that is known may ask for a card of its own."
 
 
-def make_card(facts: CardFacts, capabilities: Sequence[Capability]) -> dict[str, Any]:
-    """Return the card of both versions: each reads its own fields and no others.
+def make_card(
+    facts: CardFacts, capabilities: Sequence[Capability], *, agent: str = ""
+) -> dict[str, Any]:
+    """Return a card.
 
     The schemas of the skills stand in the intent extension (INT-3 to INT-5).
+
+    Args:
+        agent: The attachment whose card it is; empty for the daemon's.
     """
+    url = f"{facts.url}{AGENTS}{agent}" if agent else facts.url
     return {
-        "name": facts.name,
+        "name": f"{facts.name}: {agent}" if agent else facts.name,
         "description": facts.description,
         "version": daemon_version(),
         # Read by 1.0.
         "supportedInterfaces": [
-            {"url": facts.url, "protocolBinding": binding, "protocolVersion": version}
+            {"url": url, "protocolBinding": binding, "protocolVersion": version}
             for binding, version in _INTERFACES
         ],
         # Read by 0.3.
         "protocolVersion": "0.3.0",
-        "url": facts.url,
+        "url": url,
         "preferredTransport": JSON_RPC,
+        "supportsAuthenticatedExtendedCard": facts.extended,
         "capabilities": {
             "streaming": True,
             "pushNotifications": False,
+            "extendedAgentCard": facts.extended,
             "extensions": [_intents(capabilities)],
         },
-        "defaultInputModes": list(MORE_MODES),
-        "defaultOutputModes": list(MORE_MODES),
-        "skills": [_skill(one) for one in capabilities],
-        **_security(facts),
+        "defaultInputModes": list(MODES),
+        "defaultOutputModes": list(MODES),
+        "skills": [_skill(one, facts.schemes) for one in capabilities],
+        **facts.schemes.to_card(),
+        **_words(facts),
     }
 
 
-def _security(facts: CardFacts) -> dict[str, Any]:
-    if facts.is_open:
-        return {}
-    scheme = {"scheme": "bearer"}
-    return {
-        # 1.0 puts a scheme under the name of its kind, 0.3 has a type.
-        "securitySchemes": {
-            "token": {
-                "type": "http",
-                **scheme,
-                "httpAuthSecurityScheme": scheme,
-            }
-        },
-        "securityRequirements": [{"schemes": {"token": {"list": []}}}],
-        "security": [{"token": []}],
-    }
+def _words(facts: CardFacts) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if facts.provider is not None:
+        organization, url = facts.provider
+        found["provider"] = {"organization": organization, "url": url}
+    if facts.documentation_url is not None:
+        found["documentationUrl"] = facts.documentation_url
+    if facts.icon_url is not None:
+        found["iconUrl"] = facts.icon_url
+    return found
 
 
-def _skill(capability: Capability) -> dict[str, Any]:
+def _skill(capability: Capability, schemes: Schemes) -> dict[str, Any]:
     attachment, _, short = capability.name.partition(".")
     return {
         "id": capability.name,
         "name": short or capability.name,
         "description": capability.description or short,
-        "tags": [attachment],
-        "examples": [],
+        "tags": list(dict.fromkeys((attachment, *capability.tags))),
+        "examples": list(capability.examples),
+        "inputModes": list(input_modes(capability)),
+        "outputModes": list(output_modes(capability)),
+        **schemes.to_skill(capability.name),
     }
 
 
@@ -108,3 +130,62 @@ def _intents(capabilities: Sequence[Capability]) -> dict[str, Any]:
             ]
         },
     }
+
+
+def card_faults(card: dict[str, Any]) -> list[str]:
+    """Return what is wrong with a card of ours, one line each (INT-Q7).
+
+    A card of others is read as it is; see the attachments of kind `a2a`.
+    """
+    skills = [one["id"] for one in card["skills"]]
+    faults = [f"{name}: missing" for name in _NEEDED if not card.get(name)]
+    faults += [f"skill {name}: listed twice" for name in _twice(skills)]
+    faults += [
+        f"skill {one['id']}: no {name}"
+        for one in card["skills"]
+        for name in ("name", "description", "tags")
+        if not one.get(name)
+    ]
+    extensions = card["capabilities"]["extensions"]
+    uris = [one["uri"] for one in extensions]
+    faults += [f"extension {uri}: listed twice" for uri in _twice(uris)]
+    for one in extensions:
+        if one["uri"] == INTENT_URI:
+            faults += _intent_faults(one.get("params"), skills)
+    return faults + _scheme_faults(card)
+
+
+_NEEDED: Final = (
+    *("name", "description", "version", "url", "protocolVersion", "capabilities"),
+    *("supportedInterfaces", "defaultInputModes", "defaultOutputModes"),
+)
+"Fields that 0.3 or 1.0 demands, besides skills, of which there may be none yet."
+
+
+def _intent_faults(params: Any, skills: Sequence[str]) -> list[str]:
+    if params is None:
+        return []
+    if not isinstance(params, dict) or not isinstance(params.get("skills"), list):
+        return ["intents: params without skills"]
+    named = [one["id"] for one in params["skills"]]
+    faults = [f"intents: {name} is no skill of the card" for name in named]
+    faults = [
+        line for line, name in zip(faults, named, strict=True) if name not in skills
+    ]
+    faults += [f"intents: {name} is listed twice" for name in _twice(named)]
+    faults += [
+        f"intents: {one['id']} has no schema of an object"
+        for one in params["skills"]
+        if not isinstance(one.get("inputSchema"), dict)
+    ]
+    return faults
+
+
+def _scheme_faults(card: dict[str, Any]) -> list[str]:
+    schemes = card.get("securitySchemes", {})
+    used = {name for one in card.get("security", ()) for name in one}
+    return [f"security: there is no scheme {name}" for name in used - schemes.keys()]
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})

@@ -12,7 +12,7 @@ import hashlib
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
@@ -29,6 +29,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskCreate
 from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
+from anp.protocols.a2a.modes import input_modes, is_taken, output_modes, takes_files
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
@@ -40,7 +41,7 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.view import TaskView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.callers import A2aCaller
-from anp.sidecar.tasks.choice import Choice
+from anp.sidecar.tasks.choice import Choice, read_reach
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.sessions import utc_now
@@ -97,7 +98,7 @@ class A2aDesk:
 
     async def send(self, caller: A2aCaller, params: SendParams) -> A2aTask:
         """Start a task or go on with one; return it when it rests, or at once."""
-        begun = await self._begin(caller, params.message)
+        begun = await self._begin(caller, params)
         if not params.is_blocking:
             return (await self._seen(begun.known)).view.task
         task: A2aTask | None = None
@@ -111,7 +112,7 @@ class A2aDesk:
         self, caller: A2aCaller, params: SendParams
     ) -> AsyncGenerator[TaskUpdate, None]:
         """Start a task or go on with one; yield it, then what happens in it."""
-        begun = await self._begin(caller, params.message)
+        begun = await self._begin(caller, params)
         return self._updates(begun)
 
     async def subscribe(
@@ -131,7 +132,9 @@ class A2aDesk:
     async def list(self, caller: A2aCaller, wanted: ListParams) -> TaskPage:
         """Return a page of the tasks of a caller, newest first."""
         found = [
-            known async for known in self._all(caller) if self._is_wanted(known, wanted)
+            known
+            async for known in self._all(caller)
+            if self._is_wanted(known, wanted) and _is_within(caller, known)
         ]
         token = wanted.page_token
         rest = [known for known in found if not token or known.id < token]
@@ -183,13 +186,15 @@ class A2aDesk:
 
     # Starting and going on.
 
-    async def _begin(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
+    async def _begin(self, caller: A2aCaller, params: SendParams) -> _Begun:
         current_share.set(caller.share)
-        if message.task:
-            return await self._go_on(caller, message)
-        return await self._start(caller, message)
+        if params.message.task:
+            return await self._go_on(caller, params.message)
+        return await self._start(caller, params.message, params.output_modes)
 
-    async def _start(self, caller: A2aCaller, message: A2aMessage) -> _Begun:
+    async def _start(
+        self, caller: A2aCaller, message: A2aMessage, modes: Sequence[str]
+    ) -> _Begun:
         # The same message again is the same task, not a second one (A2A-Q4).
         name = str(_made_of(caller.id, message.id, "task"))
         context = message.context or str(_made_of(caller.id, message.id, "context"))
@@ -203,9 +208,11 @@ class A2aDesk:
             requester=caller.id,
             executor=self._own,
             messages=(first,),
+            extra=caller.reach.to_extra(),
         )
-        chosen = self._skills.named(caller.id, [first])
+        chosen = self._skills.named(caller.id, [first], caller.reach)
         if isinstance(chosen, Choice):
+            self._check_modes(caller, chosen, message, modes)
             # Named at once; all else is found out while the task is at work.
             task = replace(
                 task,
@@ -214,11 +221,36 @@ class A2aDesk:
             )
         is_repeat = name in conversation.tasks
         if not is_repeat:
-            self._sessions.room.check()
-            self._tasks.desk.check_room(caller.share)
+            self._check_room(caller)
         await self._apply(caller, log, TaskCreate(task=task))
         item = await self._sessions.item_of(log, name)
         return _Begun(await self._tasks.task(item), before, is_repeat)
+
+    def _check_modes(
+        self,
+        caller: A2aCaller,
+        chosen: Choice,
+        message: A2aMessage,
+        modes: Sequence[str],
+    ) -> None:
+        """Check that skill and caller take each other's media types, before it runs."""
+        offered = self._skills.offered(caller.id, caller.reach)
+        skill = next(one for one in offered if one.name == chosen.capability)
+        taken, given = input_modes(skill), output_modes(skill)
+        text = ""
+        if not is_taken(given, modes):
+            text = f"{skill.name} answers with {', '.join(given)}"
+        elif not takes_files(taken, message.parts):
+            text = f"{skill.name} takes {', '.join(taken)}"
+        if text:
+            raise A2aError(A2aFault.CONTENT_TYPE_NOT_SUPPORTED, text[:300])
+
+    def _check_room(self, caller: A2aCaller) -> None:
+        try:
+            self._sessions.room.check()
+            self._tasks.desk.check_room(caller.share)
+        except InteractionError as exc:
+            raise refused(exc) from exc
 
     async def _session(self, caller: A2aCaller, context: str) -> str:
         found = await self._sessions.find(caller.id, context)
@@ -275,7 +307,11 @@ class A2aDesk:
     async def _mine(self, caller: A2aCaller, task: str) -> KnownTask:
         known = await self._sessions.task(task)
         # Of another's task nobody learns even that it is there.
-        if known is None or known.task.requester != caller.id:
+        if (
+            known is None
+            or known.task.requester != caller.id
+            or not _is_within(caller, known)
+        ):
             raise A2aError(A2aFault.TASK_NOT_FOUND)
         return known
 
@@ -336,6 +372,11 @@ class A2aDesk:
         return seen
 
 
+def _is_within(caller: A2aCaller, known: KnownTask) -> bool:
+    """Return whether a task is one of the agent that a caller speaks to."""
+    return caller.agent in ("", read_reach(known.task.extra).agent)
+
+
 def _view(known: KnownTask) -> TaskView:
     return TaskView(known.id, known.task.session, name=known.task.id)
 
@@ -364,6 +405,7 @@ _FAULTS: Final = {
     InteractionFault.UNKNOWN_TASK: A2aFault.TASK_NOT_FOUND,
     InteractionFault.STATE: A2aFault.UNSUPPORTED_OPERATION,
     InteractionFault.CLOSED: A2aFault.UNSUPPORTED_OPERATION,
+    InteractionFault.TOO_MANY: A2aFault.TOO_MANY,
 }
 
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
+from anp.sidecar.a2a.admission import Admission, NotAdmitted
 from anp.sidecar.a2a.callers import A2aCaller
+from anp.sidecar.a2a.card import AGENTS
+from anp.sidecar.a2a.extensions import with_extensions
 from anp.sidecar.a2a.rest import rest_error, rest_routes
 from anp.sidecar.a2a.rpc import A2aRpc, fault_of, rpc_error
 from negotiation.errors import JsonError
@@ -28,11 +34,14 @@ logger = logging.getLogger(__name__)
 CARD_PATHS: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 "Where a card is looked for, by 0.3 and 1.0, and by 0.2."
 
+AGENT: Final = "agent"
+"Name of the path's part that names an attachment."
+
 HEARTBEAT: Final = 15.0
 "Seconds of silence in a stream after which a comment is sent."
 
-Find = Callable[[Mapping[str, str]], Awaitable[A2aCaller | None]]
-"Finds by the headers of a request who calls; None for nobody we know."
+CARD_AGE: Final = 60
+"Seconds for which a card may be kept before it is asked for again."
 
 
 class A2aFace:
@@ -42,30 +51,57 @@ class A2aFace:
         self,
         rpc: A2aRpc,
         *,
-        find: Find,
-        card: Callable[[A2aCaller | None], dict[str, Any]],
+        door: Admission,
+        card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
     ) -> None:
         """Make the face.
 
         Args:
-            card: Makes the card that everybody may see.
+            card: Makes the card that a caller may see, or everybody for None, of the
+                daemon or of one agent in it; None when there is no such agent.
             max_body: Largest request, in bytes.
         """
         self._rpc = rpc
-        self._find = find
+        self._door = door
         self._card = card
         self._max_body = max_body
 
     async def card(self, request: Request) -> Response:
-        """Answer with the card."""
-        return _json(self._card(await self._find(request.headers)))
+        """Answer with the card; who has it gets no second copy (304)."""
+        try:
+            caller = await self._door.find(request.headers)
+        except NotAdmitted as exc:
+            return _turned_away(exc)
+        found = await self._card(caller, agent_of(request))
+        if found is None:
+            return _no_agent()
+        body = _bytes(found)
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+        scope = "public" if caller is None else "private"
+        headers = {
+            "ETag": tag,
+            "Cache-Control": f"{scope}, max-age={CARD_AGE}",
+            "Vary": "Authorization",
+        }
+        if tag in _tags(request.headers.get("if-none-match", "")):
+            return Response(None, 304, headers)
+        return Response(body, 200, headers, "application/json")
+
+    async def _caller(self, request: Request) -> A2aCaller:
+        """Return who calls; NotAdmitted for nobody that we know."""
+        caller = await self._door.admit(request.headers)
+        agent = agent_of(request)
+        if agent and await self._card(caller, agent) is None:
+            raise NotAdmitted(404, "there is no such agent here", {})
+        return replace(caller, agent=agent) if agent else caller
 
     async def call(self, request: Request) -> Response:
         """Answer a request of JSON-RPC."""
-        caller = await self._find(request.headers)
-        if caller is None:
-            return _unknown_caller()
+        try:
+            caller = await self._caller(request)
+        except NotAdmitted as exc:
+            return _turned_away(exc)
         try:
             version = _version(request.headers)
             body = await self._json(request)
@@ -78,9 +114,10 @@ class A2aFace:
         self, request: Request, method: A2aMethod, given: Mapping[str, Any]
     ) -> Response:
         """Answer a request of the HTTP+JSON binding, which is spoken in 1.0 only."""
-        caller = await self._find(request.headers)
-        if caller is None:
-            return _unknown_caller()
+        try:
+            caller = await self._caller(request)
+        except NotAdmitted as exc:
+            return _turned_away(exc)
         try:
             if request.headers.get("a2a-version"):
                 _check_new(_version(request.headers))
@@ -118,17 +155,29 @@ class A2aFace:
         return bytes(data)
 
 
-def make_face(face: A2aFace) -> Starlette:
+def make_face(face: A2aFace) -> ASGIApp:
     """Return the face as an ASGI application."""
+    agent = f"{AGENTS}{{{AGENT}}}"
     app = Starlette(
         routes=[
-            *(Route(path, face.card, methods=["GET"]) for path in CARD_PATHS),
             Route("/", face.call, methods=["POST"]),
-            *rest_routes(face.rest),
+            Route(agent, face.call, methods=["POST"]),
+            *_routes(face, ""),
+            *_routes(face, agent),
         ]
     )
     app.router.redirect_slashes = False
-    return app
+    return with_extensions(app)
+
+
+def _routes(face: A2aFace, prefix: str) -> list[Route]:
+    cards = [Route(prefix + path, face.card, methods=["GET"]) for path in CARD_PATHS]
+    return [*cards, *rest_routes(face.rest, prefix)]
+
+
+def agent_of(request: Request) -> str:
+    """Return the attachment whose own address a request has; empty for the daemon's."""
+    return str(request.path_params.get(AGENT, ""))
 
 
 def _version(headers: Mapping[str, str]) -> A2aVersion:
@@ -149,11 +198,18 @@ def _check_new(version: A2aVersion) -> None:
         )
 
 
-def _unknown_caller() -> Response:
-    told = {"error": "a bearer token of this agent is needed"}
-    return Response(
-        _bytes(told), 401, {"WWW-Authenticate": "Bearer"}, "application/json"
-    )
+def _turned_away(exc: NotAdmitted) -> Response:
+    told = {"error": exc.text}
+    return Response(_bytes(told), exc.status, exc.headers, "application/json")
+
+
+def _no_agent() -> Response:
+    return _turned_away(NotAdmitted(404, "there is no such agent here", {}))
+
+
+def _tags(header: str) -> set[str]:
+    """Return the tags of an `If-None-Match`; a weak one is as good for a GET."""
+    return {one.strip().removeprefix("W/") for one in header.split(",")}
 
 
 def _json(body: Any, status: int = 200) -> Response:

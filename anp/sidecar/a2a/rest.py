@@ -42,12 +42,13 @@ _GRPC: Final = {
     404: "NOT_FOUND",
     409: "FAILED_PRECONDITION",
     415: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
 }
 "Names of errors in the binding, by their HTTP status."
 
 
-def rest_routes(ask: Ask) -> list[Route]:
-    """Return the routes of the binding."""
+def rest_routes(ask: Ask, prefix: str = "") -> list[Route]:
+    """Return the routes of the binding below a path."""
 
     def endpoint(method: A2aMethod) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -59,7 +60,7 @@ def rest_routes(ask: Ask) -> list[Route]:
         return answer
 
     return [
-        Route(path, endpoint(method), methods=[http_method])
+        Route(prefix + path, endpoint(method), methods=[http_method])
         for http_method, path, method in _PATHS
     ]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.errors import UnknownError
+from anp.protocols.a2a.modes import fit, fit_task
 from anp.protocols.a2a.objects import A2aTask, TaskUpdate
 from anp.protocols.a2a.reader import Fields, read_list, read_send
 from anp.protocols.a2a.words import (
@@ -47,12 +48,12 @@ class A2aRpc:
     def __init__(
         self,
         desk: A2aDesk,
-        card: Callable[[A2aCaller, A2aVersion], dict[str, Any]],
+        card: Callable[[A2aCaller], Awaitable[dict[str, Any]]],
     ) -> None:
         """Make it.
 
         Args:
-            card: Makes the extended card of a caller.
+            card: Makes the extended card of a caller; `A2aError` if there is none.
         """
         self._desk = desk
         self._card = card
@@ -93,7 +94,9 @@ class A2aRpc:
         self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
     ) -> AsyncGenerator[TaskUpdate, None]:
         if method is A2aMethod.STREAM:
-            return await self._desk.stream(caller, read_send(params, version))
+            sent = read_send(params, version)
+            updates = await self._desk.stream(caller, sent)
+            return _fitted(updates, sent.output_modes)
         return await self._desk.subscribe(caller, _task_id(params))
 
     async def _call(
@@ -103,6 +106,7 @@ class A2aRpc:
             case A2aMethod.SEND:
                 sent = read_send(params, version)
                 task = await self._desk.send(caller, sent)
+                task = fit_task(task, sent.output_modes)
                 return _sent(task, version, sent.history)
             case A2aMethod.GET:
                 fields = Fields(params, "")
@@ -116,7 +120,7 @@ class A2aRpc:
                 task = await self._desk.cancel(caller, _task_id(params))
                 return write_task(task, version)
             case A2aMethod.CARD:
-                return self._card(caller, version)
+                return await self._card(caller)
         raise A2aError(A2aFault.UNSUPPORTED_OPERATION)
 
 
@@ -127,6 +131,14 @@ def _task_id(params: Any) -> str:
 def _sent(task: A2aTask, version: A2aVersion, history: int | None) -> dict[str, Any]:
     written = write_task(task, version, history=history)
     return written if version is A2aVersion.V03 else {"task": written}
+
+
+async def _fitted(
+    updates: AsyncGenerator[TaskUpdate, None], modes: Sequence[str]
+) -> AsyncGenerator[TaskUpdate, None]:
+    async with contextlib.aclosing(updates):
+        async for update in updates:
+            yield fit(update, modes)
 
 
 async def _written(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Final
@@ -15,12 +16,18 @@ from pydantic.dataclasses import dataclass
 from anp.sidecar.a2a.callers import A2aCaller
 from anp.sidecar.home.home import Home, write_atomic
 
-__all__ = ["TokenBook", "token_book"]
+__all__ = ["TokenBook", "bearer_of", "token_book"]
 
 logger = logging.getLogger(__name__)
 
 FILE: Final = "a2a-tokens.json"
 "Name of the file in the home."
+
+USES: Final = "a2a-token-uses.json"
+"Name of the file that says when each was used last."
+
+USE_AGE: Final = 60.0
+"Seconds after which a new use of a token is written."
 
 MAX_FILE: Final = 4 * 1024 * 1024
 "Largest file that is read, in bytes."
@@ -31,30 +38,41 @@ class _Entry:
     name: str
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     expose: tuple[str, ...] | None = None
+    expires: float | None = None
 
 
 _ENTRIES: Final = TypeAdapter(list[_Entry])
-
-Changed = Callable[[Mapping[str, tuple[str, ...]]], None]
-"Told what is exposed to single callers, by their ids."
+_USES: Final = TypeAdapter(dict[str, float])
 
 
 class TokenBook:
     """Knows the callers by their tokens; the file is read again when it changed."""
 
-    def __init__(self, path: Path, on_change: Changed | None = None) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self._path = path
-        self._on_change = on_change
+        self._clock = clock
+        self._on_change: Callable[[], None] = _nothing
         self._stamp: tuple[int, int] | None = None
         self._callers: dict[str, A2aCaller] = {}
+        self._uses: dict[str, float] = {}
+        self._noted: dict[str, float] = {}
+
+    def watch(self, on_change: Callable[[], None]) -> None:
+        """Call `on_change` whenever the file has other callers than before."""
+        self._on_change = on_change
 
     def find(self, headers: Mapping[str, str]) -> A2aCaller | None:
         """Return who has the bearer token of a request, or None."""
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            return None
+        token = bearer_of(headers)
         # The hash of a guess tells nothing by the time that a look-up of it takes.
-        return self._read().get(_hash(token.strip()))
+        caller = self._read().get(_hash(token)) if token else None
+        if caller is None or caller.expires is None:
+            return caller
+        return caller if self._clock() < caller.expires else None
+
+    def known(self) -> list[A2aCaller]:
+        """Return the callers as they were when the file was read last."""
+        return list(self._callers.values())
 
     def callers(self) -> list[A2aCaller]:
         """Return everybody who has a token, by name."""
@@ -77,6 +95,38 @@ class TokenBook:
         self._write(kept)
         return True
 
+    # Uses stand in a file of their own: the tokens are written by commands alone.
+
+    def note_use(self, name: str) -> bool:
+        """Note that a caller sent a request; return whether `write_uses` is due."""
+        now = self._clock()
+        self._uses[name] = now
+        if now - self._noted.get(name, 0.0) < USE_AGE:
+            return False
+        self._noted[name] = now
+        return True
+
+    def write_uses(self) -> None:
+        """Write when each caller sent its last request; it blocks."""
+        found = self.uses() | self._uses
+        kept = {one.name: found[one.name] for one in self.known() if one.name in found}
+        try:
+            write_atomic(self._uses_path, json.dumps(kept).encode())
+        except OSError as exc:
+            logger.warning("uses of tokens not written reason=%s", exc)
+
+    def uses(self) -> dict[str, float]:
+        """Return the Unix time of each caller's last request, as far as is written."""
+        try:
+            with self._uses_path.open("rb") as file:
+                return _USES.validate_json(file.read(MAX_FILE))
+        except (OSError, ValidationError):
+            return {}
+
+    @property
+    def _uses_path(self) -> Path:
+        return self._path.with_name(USES)
+
     def _read(self) -> dict[str, A2aCaller]:
         try:
             found = self._path.stat()
@@ -93,7 +143,8 @@ class TokenBook:
             logger.error("tokens not read file=%s reason=%s", self._path, type(exc))
             return self._take({}, stamp)
         callers = {
-            one.sha256: A2aCaller(name=one.name, expose=one.expose) for one in entries
+            one.sha256: A2aCaller(name=one.name, expose=one.expose, expires=one.expires)
+            for one in entries
         }
         return self._take(callers, stamp)
 
@@ -102,28 +153,37 @@ class TokenBook:
     ) -> dict[str, A2aCaller]:
         is_new = callers != self._callers
         self._callers, self._stamp = callers, stamp
-        if is_new and self._on_change is not None:
-            self._on_change(
-                {
-                    one.id: one.expose
-                    for one in callers.values()
-                    if one.expose is not None
-                }
-            )
+        if is_new:
+            self._on_change()
         return callers
 
     def _write(self, callers: Mapping[str, A2aCaller]) -> None:
         entries = [
-            {"name": one.name, "sha256": known, "expose": one.expose}
+            {
+                "name": one.name,
+                "sha256": known,
+                "expose": one.expose,
+                "expires": one.expires,
+            }
             for known, one in callers.items()
         ]
         write_atomic(self._path, json.dumps(entries, indent=1).encode())
         self._stamp = None
 
 
-def token_book(home: Home, on_change: Changed | None = None) -> TokenBook:
+def token_book(home: Home) -> TokenBook:
     """Return the tokens of a home."""
-    return TokenBook(home.path / FILE, on_change)
+    return TokenBook(home.path / FILE)
+
+
+def bearer_of(headers: Mapping[str, str]) -> str:
+    """Return the bearer token of a request, empty for none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _nothing() -> None:
+    pass
 
 
 def _hash(token: str) -> str:

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
+from anp.interaction.elements import LOCAL, party_name
 from anp.sidecar.agreement.rulings import (
     RETRY_AFTER,
     subject_of_capability,
@@ -140,7 +141,7 @@ class CapabilityWords:
             need=None,
             turns=(),
             outcome=APPROVAL_PENDING,
-            reason=f"the peer wants to call {capability.name} by {way}",
+            reason=f"{_who(peer)} wants to call {capability.name} by {way}",
             hash=None,
             started=now,
             ended=now,
@@ -166,3 +167,7 @@ class CapabilityWords:
             return False
         self._unlisted.append(now)
         return True
+
+
+def _who(peer: str) -> str:
+    return party_name(peer) if peer.startswith(LOCAL) else "the peer"

@@ -211,6 +211,6 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         stack.push_async_callback(daemon.calls.close)
         stack.callback(daemon.events.close)
         stack.callback(daemon.calls.end_watching)
-        stack.callback(daemon.tasks.sessions.end_watching)
+        stack.callback(daemon.tasks.sessions.watching.end)
         stack.callback(daemon.attaching.inbox.close)
         yield doors

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from anp.sidecar.api.answers import JsonAnswer
-from anp.sidecar.api.operations.tasks import PartBody, parts_of
+from anp.sidecar.api.operations.task_bodies import PartBody, parts_of
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from anp.sidecar.api.requests import LongText
 from anp.sidecar.api.table import STRICT, read_body

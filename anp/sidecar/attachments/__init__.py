@@ -15,6 +15,7 @@
   answer.
 * `part_json`: parts of a result as JSON, for the one answer of a call of one turn.
   Pure.
+* `declaration`: A capability that the owner describes, where nothing else does.
 * `assignment`: A call that an agent answers later, by updates of its own instead of one
   answer.
 * `inbox`: Agents that are no servers: they read the calls for them, and answer over the

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
@@ -22,6 +23,13 @@ logger = logging.getLogger(__name__)
 
 MAX_LEFT_OUT = 20
 "Patterns of one attachment that are named when they are left out."
+
+MAX_WORDS = 16
+"Tags, examples and media types of a tool that are read, of each kind."
+
+MAX_TAG = 64
+MAX_EXAMPLE = 500
+"Longest tag and longest example, in characters; longer ones are left out."
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 "Names of tools; they come back in commands, documents and generated source."
@@ -48,6 +56,18 @@ class Tool:
 
     idempotent: bool = False
     "The child says that it may be repeated."
+
+    tags: Iterable[Any] = ()
+    "Words for search."
+
+    examples: Iterable[Any] = ()
+    "Requests in words."
+
+    input_modes: Iterable[Any] = ()
+    "Media types that it takes; empty where nothing is said."
+
+    output_modes: Iterable[Any] = ()
+    "Media types that it gives; empty where nothing is said."
 
     updates: Any = None
     "Should be the JSON Schema of what comes before the answer; None for nothing."
@@ -164,8 +184,24 @@ def _capability(
         output_schema=schemas[1],
         read_only=tool.read_only or spec.says_read_only(tool.name, short),
         idempotent=tool.idempotent or spec.says_idempotent(tool.name, short),
+        tags=_words(tool.tags, MAX_TAG),
+        examples=_words(tool.examples, MAX_EXAMPLE),
+        input_modes=_words(tool.input_modes, MAX_TAG),
+        output_modes=_words(tool.output_modes, MAX_TAG),
         updates=updates,
     )
+
+
+def _words(found: Any, longest: int) -> tuple[str, ...]:
+    """Return the texts of a list, each once; what is no short text is left out."""
+    if not isinstance(found, Iterable) or isinstance(found, str | Mapping):
+        return ()
+    words = [
+        text
+        for one in islice(found, MAX_WORDS)
+        if isinstance(one, str) and (text := one.strip()) and len(text) <= longest
+    ]
+    return tuple(dict.fromkeys(words))
 
 
 def _checked(tool: Tool, name: str, schema: Any, left_out: list[str]) -> Any:

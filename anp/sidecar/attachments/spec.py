@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments.attachment import AttachmentError
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.attachments.urls import is_loopback, parse_url
 from anp.sidecar.home.explain import explain
 from anp.sidecar.home.home import write_atomic
@@ -46,42 +47,6 @@ SOURCES = ("env:", "file:")
 
 URL_KINDS = frozenset({"http", "callback", "a2a"})
 "Kinds that are reached over HTTP; `mcp` is one of them if it has a URL."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredCapability:
-    """A capability that the owner describes, where nothing else does."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    name: str
-    "Short name."
-
-    description: str = ""
-    "In words, for peers and models."
-
-    input_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
-    "JSON Schema of its arguments, an object."
-
-    output_schema: Mapping[str, Any] | None = None
-    'JSON Schema of its output, an object; without it a result that is no object is \
-wrapped as `{"result": …}`.'
-
-    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "POST"
-    "`http`: the method; GET, HEAD and DELETE send arguments in the query."
-
-    path: str = "/"
-    "`http`: the path below the URL, with `{name}` where an argument belongs."
-
-    media_type: str = ""
-    "`http`: the media type of its answers, such as image/png or text/event-stream; \
-empty for JSON and text. Bytes and streams have an output schema of their own."
-
-    read_only: bool = False
-    "It changes nothing."
-
-    idempotent: bool = False
-    "It may be repeated."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +88,21 @@ are posted to; `a2a`: the agent card, or the agent's host."
 
     basic: str = ""
     "`env:NAME` or `file:PATH` of `user:password`."
+
+    oauth_client: str = ""
+    "`a2a`: our name at the service that gives out tokens (OAuth 2)."
+
+    oauth_secret: str = ""
+    "`a2a`: `env:NAME` or `file:PATH` of our secret there (client credentials)."
+
+    oauth_assertion: str = ""
+    "`a2a`: `env:NAME` or `file:PATH` of a signed token that is traded in there."
+
+    oauth_scopes: tuple[str, ...] = ()
+    "`a2a`: scopes to ask for; default is what the card wants."
+
+    oauth_token_url: str = ""
+    "`a2a`: that service, where the card does not name one on its own host."
 
     secret: str = ""
     "`callback`: `env:NAME` or `file:PATH` of the key that calls are signed with."
@@ -199,7 +179,19 @@ are posted to; `a2a`: the agent card, or the agent's host."
     @property
     def has_secrets(self) -> bool:
         """True if requests carry something that nobody else may see."""
-        return bool(self.headers or self.query or self.bearer or self.basic)
+        plain = self.headers or self.query or self.bearer or self.basic
+        return bool(plain or self.uses_oauth)
+
+    @property
+    def without_secrets(self) -> AttachmentSpec:
+        """The same for requests that go to another place than the owner's service."""
+        bare = replace(self, headers={}, query={}, bearer="", basic="")
+        return replace(bare, oauth_client="", oauth_secret="", oauth_assertion="")
+
+    @property
+    def uses_oauth(self) -> bool:
+        """True if each life of it needs a token that is fetched (OAuth 2)."""
+        return bool(self.oauth_secret or self.oauth_assertion)
 
     def _check_places(self) -> None:
         """Refuse settings that this kind would silently ignore."""
@@ -214,6 +206,7 @@ are posted to; `a2a`: the agent card, or the agent's host."
         if self.openapi and self.capabilities:
             raise self._wrong("give either openapi or capabilities")
         named = [self.bearer, self.basic, self.secret]
+        named += [self.oauth_secret, self.oauth_assertion]
         named += [*self.headers.values(), *self.query.values()]
         for source in named:
             # The text may be the secret itself, so no message repeats it.
@@ -224,13 +217,15 @@ are posted to; `a2a`: the agent card, or the agent's host."
                     "a secret belongs into the environment or a file: write env:NAME "
                     "or file:PATH in its place"
                 )
-        if self.bearer and self.basic:
-            raise self._wrong("give either bearer or basic")
+        if sum(map(bool, (self.bearer, self.basic, self.uses_oauth))) > 1:
+            raise self._wrong("give either bearer or basic or a secret of oauth")
+        if self.oauth_secret and not self.oauth_client:
+            raise self._wrong("oauth_secret needs oauth_client")
         if self.has_secrets and not self.is_remote:
             raise self._wrong("headers, query, bearer and basic need a url")
 
     def _check_urls(self) -> None:
-        for name in ("url", "endpoint"):
+        for name in ("url", "endpoint", "oauth_token_url"):
             if not (text := getattr(self, name)):
                 continue
             try:
@@ -267,6 +262,9 @@ ONLY_FOR: dict[str, frozenset[str]] = {
     "capabilities": frozenset({"http", "callback", "inbox"}),
     "endpoint": frozenset({"a2a"}),
     "secret": frozenset({"callback"}),
+    "oauth_client": frozenset({"a2a"}),
+    "oauth_secret": frozenset({"a2a"}),
+    "oauth_assertion": frozenset({"a2a"}),
     "url": URL_KINDS | {"mcp"},
 }
 "Settings that only some kinds have."

@@ -38,7 +38,8 @@ class CallRequest:
     """A call as the local agent asks for it."""
 
     peer: str
-    "Name, DID, URL or `URL#DID`."
+    """Name, DID, URL or `URL#DID`; empty for the best of the allowed peers that publish
+    the capability that the need names."""
 
     need: Need
 

@@ -12,4 +12,5 @@
 * `otel`: The settings of traces.
 * `updates`: The settings of the listener for updates of callback agents.
 * `a2a`: The owner's settings of the A2A face.
+* `registry`: the owner's settings of registries.
 """

@@ -19,6 +19,7 @@ from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.config.otel import OtelConfig
+from anp.sidecar.config.registry import RegistryConfig
 from anp.sidecar.config.setting_types import (
     Bytes,
     Capabilities,
@@ -434,6 +435,7 @@ class Config(Section):
     interaction: InteractionConfig = field(default_factory=InteractionConfig)
     updates: UpdatesConfig = field(default_factory=UpdatesConfig)
     a2a: A2aConfig = field(default_factory=A2aConfig)
+    registry: RegistryConfig = field(default_factory=RegistryConfig)
     sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     cache: CacheConfig = field(default_factory=CacheConfig)
     channels: ChannelsConfig = field(default_factory=ChannelsConfig)

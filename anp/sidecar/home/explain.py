@@ -20,7 +20,10 @@ UNKNOWN = {"unexpected_keyword_argument", "extra_forbidden"}
 SECRET = {("llm", "headers"), ("llm", "base_url"), ("cache", "url")}
 "Places whose value may be a key or hold a password, so no message repeats it."
 
-ATTACHMENT_SECRETS = {"headers", "query", "bearer", "basic", "secret", "env"}
+ATTACHMENT_SECRETS = {
+    *("headers", "query", "bearer", "basic", "secret", "env"),
+    *("oauth_secret", "oauth_assertion"),
+}
 "Keys of attachments whose value may be the secret itself, written by mistake."
 
 TEXTS = {

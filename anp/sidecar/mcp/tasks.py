@@ -71,6 +71,11 @@ TASK_TOOLS: Final = (
                 "type": "string",
                 "description": "Name of one of its capabilities.",
             },
+            "find": {
+                "type": "string",
+                "description": "Name of a capability instead of `peer` and "
+                "`capability`: one of the allowed agents that offer it is chosen.",
+            },
             "input": {"type": "object", "description": "The data for it."},
             "text": {"type": "string", "description": "The wish in words."},
             "depends_on": {

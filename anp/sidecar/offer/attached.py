@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from anp.errors import ConfigError
 from anp.sidecar.attachments import (
+    Attachment,
     AttachmentError,
     AttachmentLimits,
     AttachmentSpec,
@@ -52,8 +53,14 @@ class Attaching:
         self._started: dict[str, tuple[AttachmentSpec, int | None]] = {}
         "Entry and time of the file that each attachment was started from."
         self._running: dict[str, SupervisedAttachment] = {}
+        self._built_in: set[str] = set()
         self._leaving: dict[SupervisedAttachment, asyncio.Task[None]] = {}
         "Removed and replaced ones that still answer calls."
+
+    def build_in(self, spec: AttachmentSpec, attachment: Attachment) -> None:
+        """Offer capabilities of the daemon itself, which stand in no file."""
+        self._built_in.add(spec.name)
+        self._exposure.put(spec, attachment)
 
     def limit(self, max_calls: int) -> None:
         """Limit the calls of each attachment at a time."""
@@ -72,6 +79,11 @@ class Attaching:
         """
         specs: dict[str, AttachmentSpec] = {}
         for spec in (*declared, *load_attachments(self._home.attachments)):
+            if spec.name in self._built_in:
+                raise ConfigError(
+                    f"attachment {spec.name}: the daemon itself offers capabilities of "
+                    "this name, so give the attachment another one"
+                )
             if spec.name in specs:
                 raise ConfigError(
                     f"attachment {spec.name} is both in the configuration and in "
@@ -154,7 +166,7 @@ class Attaching:
         for name, (_, attachment) in list(self._exposure.attachments.items()):
             if name in specs:
                 self._exposure.put(specs[name], attachment)
-            else:
+            elif name not in self._built_in:
                 self._exposure.drop(name)
         gone = [name for name in self._running if name not in specs]
         return [self._running.pop(name) for name in gone]

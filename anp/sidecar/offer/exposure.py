@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
+from anp.interaction.elements import LOCAL
 from anp.sidecar.attachments import Attachment, AttachmentSpec
 from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.peers.policy import agent_name
@@ -20,6 +21,10 @@ EVERYBODY: Final = None
 
 STRANGER: Final = "did:key:-"
 "Stands for a peer that we never met where a DID is asked for; no peer has it."
+
+
+NOTHING: Final[Collection[tuple[str, ...]]] = ((),)
+"Rules that name no capability."
 
 
 class Exposure:
@@ -45,9 +50,16 @@ class Exposure:
             self._of_peers = found
             self.changed()
 
-    def set_callers(self, expose: Mapping[str, tuple[str, ...]]) -> None:
-        """Take what the owner exposes to single callers that are no peers, by id."""
-        found = {name: (rules,) for name, rules in expose.items()}
+    def set_callers(self, expose: Mapping[str, tuple[str, ...] | None]) -> None:
+        """Take what the owner exposes to callers that are no peers, by their ids.
+
+        Args:
+            expose: Patterns; None for what every peer may use. To a caller that is not
+                in it nothing is exposed.
+        """
+        found = {
+            name: () if rules is None else (rules,) for name, rules in expose.items()
+        }
         if found != self._of_callers:
             self._of_callers = found
             self.changed()
@@ -187,8 +199,8 @@ class Exposure:
         )
 
     def _rules(self, peer: str | None) -> Collection[tuple[str, ...]]:
-        if peer is not None and peer in self._of_callers:
-            return self._of_callers[peer]
+        if peer is not None and peer.startswith(LOCAL):
+            return self._of_callers.get(peer, NOTHING)
         if peer is None or not self._of_peers:
             return ()
         return self._of_peers.get(agent_name(peer), ())

@@ -7,4 +7,5 @@
 * `pins`: the pins of URLs and keys, as the store keeps them.
 * `lists`: the lists of protocols that peers publish, fetched and remembered.
 * `web_identity`: our own `did:wba` and the documents that our port serves for it.
+* `figures`: the measures of our calls and tasks at peers, and the order they give.
 """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
 from anp.sidecar.peers.contacts import Contacts, Trouble
+from anp.sidecar.peers.figures import Health, Measures, PeerFigures, health_of
 from anp.sidecar.peers.pins import DidKeys
 from anp.sidecar.peers.policy import PeerPolicy, agent_name
 from cache.records.peers import PeerRecord, PeerState
@@ -47,6 +48,17 @@ class KnownPeer:
     trouble: Trouble | None = None
     "Why it could not be reached at the last try."
 
+    figures: PeerFigures = field(default_factory=PeerFigures)
+    "Measures of calls and tasks that it was given."
+
+    health: Health = "unknown"
+
+    version: str | None = None
+    "Version of its daemon, as it told last."
+
+    at_work: int = 0
+    "Our calls and tasks that it has not ended."
+
 
 class Directory:
     """Puts records, names, pins and troubles together; every method may block."""
@@ -59,19 +71,24 @@ class Directory:
         policy: PeerPolicy,
         did_keys: DidKeys,
         contacts: Contacts,
+        measures: Measures,
         connected: Callable[[], Collection[str]],
+        at_work: Callable[[str], int] = lambda did: 0,
     ) -> None:
         """Look things up when asked.
 
         Args:
             connected: Returns the DIDs that were proved on open connections.
+            at_work: Returns how many calls and tasks of ours a peer has not ended.
         """
         self._store = store
         self._book = book
         self._policy = policy
         self._did_keys = did_keys
         self._contacts = contacts
+        self._measures = measures
         self._connected = connected
+        self.at_work = at_work
 
     def peers(self) -> list[KnownPeer]:
         """Return every peer with a known DID, the last seen one first."""
@@ -96,6 +113,8 @@ class Directory:
             dids = {agent_name(did) for did in (peer.did, *peer.aliases)}
             where = _merged(urls[did] for did in dids)
             keys = changed.get(peer.did)
+            trouble = self._contacts.trouble(*dids, *where)
+            figures = self._measures.figures(dids)
             found.append(
                 KnownPeer(
                     did=peer.did,
@@ -107,7 +126,13 @@ class Directory:
                     aliases=peer.aliases,
                     changed_keys=() if keys is None else keys.waiting,
                     connected=not dids.isdisjoint(connected),
-                    trouble=self._contacts.trouble(*dids, *where),
+                    trouble=trouble,
+                    figures=figures,
+                    health=health_of(
+                        figures, away=trouble is not None, now=self._measures.clock()
+                    ),
+                    version=self._measures.version(dids),
+                    at_work=self.at_work(peer.did),
                 )
             )
         return found

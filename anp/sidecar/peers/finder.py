@@ -13,8 +13,13 @@ from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook
-from anp.identity.dids import is_web_did
-from anp.identity.well_known import MAX_WELL_KNOWN, parse_well_known, well_known_url
+from anp.identity.dids import is_web_did, same_agent
+from anp.identity.well_known import (
+    MAX_WELL_KNOWN,
+    WellKnown,
+    parse_well_known,
+    well_known_url,
+)
 from anp.phases import waits_for
 from cache.errors import CacheError
 
@@ -46,6 +51,7 @@ class PeerFinder:
         tls: ssl.SSLContext | None = None,
         has_link: Callable[[str], bool] = lambda did: False,
         on_problem: Callable[[str, CallError], None] = lambda url, problem: None,
+        on_version: Callable[[str, str], None] = lambda did, version: None,
     ) -> None:
         """Look peers up.
 
@@ -54,6 +60,7 @@ class PeerFinder:
             tls: The rules for checking certificates; None is for the library's.
             has_link: Tells if a link to a DID is up.
             on_problem: Told of each URL at which nobody, or somebody else, answers.
+            on_version: Told of each DID with the version of its daemon.
         """
         self._has_link = has_link
         self._book = book
@@ -61,6 +68,9 @@ class PeerFinder:
         self._web = web
         self._tls = tls
         self._on_problem = on_problem
+        self._on_version = on_version
+        self.announced: Callable[[str], str | None] = lambda did: None
+        "Returns where a DID announced that it is, in a registry; the last resort."
 
     async def find(self, peer: str, *, trust_first_use: bool) -> LinkTarget:
         """Return the DID and the address of a peer.
@@ -88,7 +98,10 @@ class PeerFinder:
         if not destination.named:
             # A DID that the owner named is pinned when it was proved there.
             try:
-                did = did or await _ask_who(destination.url, self._tls)
+                if did is None:
+                    told = await _ask_who(destination.url, self._tls)
+                    did = told.did
+                    self._on_version(did, told.version)
                 await self._confirm(destination.url, did, trust=trust_first_use)
             except CallError as exc:
                 self._on_problem(destination.url, exc)
@@ -96,6 +109,20 @@ class PeerFinder:
         assert did is not None, "a destination that is named has one"
         await self._refuse_blocked(did)
         return LinkTarget(did, destination.url)
+
+    async def ask_version(self, target: LinkTarget) -> None:
+        """Ask a peer that is about to be shown for the version of its daemon.
+
+        Only one whose address is the owner's or was proved; nothing is raised.
+        """
+        if target.url is None or target.guarded:
+            return
+        try:
+            told = await _ask_who(target.url, self._tls)
+        except CallError:
+            return
+        if same_agent(told.did, target.did):
+            self._on_version(target.did, told.version)
 
     async def proved(self, target: LinkTarget) -> None:
         """Pin a peer that proved its DID at an address that the owner named."""
@@ -141,7 +168,13 @@ class PeerFinder:
         to prove the DID.
         """
         did = await asyncio.to_thread(self._book.did_of, address)
-        if unknown.kind is not ErrorKind.USAGE or did is None or not is_web_did(did):
+        if unknown.kind is not ErrorKind.USAGE or did is None:
+            raise unknown
+        url = self.announced(did)
+        if url is not None and not is_web_did(did):
+            await self._refuse_blocked(did)
+            return LinkTarget(did, url, guarded=True)
+        if not is_web_did(did):
             raise unknown
         if self._web is None:
             raise unknown
@@ -165,8 +198,8 @@ class PeerFinder:
             )
 
 
-async def _ask_who(url: str, tls: ssl.SSLContext | None) -> str:
-    """Return the DID that a daemon names at its address; nothing is proved yet."""
+async def _ask_who(url: str, tls: ssl.SSLContext | None) -> WellKnown:
+    """Return what a daemon says of itself at its address; nothing is proved yet."""
     import httpx
 
     where = well_known_url(url)
@@ -190,7 +223,7 @@ async def _ask_who(url: str, tls: ssl.SSLContext | None) -> str:
                 data += chunk
                 if len(data) > MAX_WELL_KNOWN:
                     break
-            return parse_well_known(data).did
+            return parse_well_known(data)
     except httpx.HTTPError as exc:
         raise CallError(
             ErrorKind.PEER_UNREACHABLE,

@@ -27,6 +27,7 @@ async def finish(daemon: Daemon) -> None:
     """
     flights = daemon.observer.flights
     limit = daemon.config.operation.stop_timeout
+    await daemon.announcer.close()
     flights.closed = True
     daemon.links.stop_listening()
     logger.info("stopping in_flight=%d limit_s=%g", flights.count, limit)

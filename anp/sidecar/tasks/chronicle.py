@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +24,7 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
+from anp.sidecar.tasks.known import NoTask
 from anp.sidecar.tasks.sessions import KnownTask, Sessions
 
 __all__ = ["Chronicle", "ContentPlace", "Told", "task_of"]
@@ -192,6 +194,46 @@ class Chronicle:
             if isinstance(event.content, Message):
                 found.append(Told(event, begun.take(event)))
         return found[-most:], last
+
+    async def wait(
+        self,
+        items: Sequence[str],
+        *,
+        states: Collection[str] = (),
+        any_of: bool = False,
+        timeout: float,
+    ) -> tuple[bool, list[KnownTask]]:
+        """Wait until tasks have ended.
+
+        Args:
+            items: Our own ids of them.
+            states: States besides the final ones in which a task is waited for no more.
+            any_of: One of them is enough.
+            timeout: Seconds.
+
+        Returns:
+            True if it came to that, and the tasks as they are now.
+
+        Raises:
+            NoTask: There is none of an id.
+        """
+        enough = any if any_of else all
+        tasks = [await self._task(item) for item in items]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                logs = {one.log for one in tasks}
+                async for _ in self._sessions.watching.changes(logs):
+                    tasks = [await self._task(item) for item in items]
+                    now = [one.task.state for one in tasks]
+                    if enough(is_terminal(one) or one in states for one in now):
+                        return True, tasks
+        return False, tasks
+
+    async def _task(self, item: str) -> KnownTask:
+        found = await self._sessions.task(item)
+        if found is None:
+            raise NoTask(f"task {item[:80]}")
+        return found
 
     async def content(self, task: KnownTask, place: ContentPlace) -> Part:
         """Return the whole content that begins at a place, or what announces a file.

@@ -37,6 +37,7 @@ from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.files.spool import FileRole, KeptFile, Spool
 from anp.sidecar.files.transfers import FileTransfers
+from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.lines import Line, Lines
@@ -82,6 +83,7 @@ class SessionPeers:
         spool: Spool,
         max_wait: float,
         limits: WrittenLimits,
+        measures: Measures,
         is_linked: Callable[[str], bool],
         is_listed: Callable[[str], bool],
         max_registered: int,
@@ -115,6 +117,7 @@ class SessionPeers:
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
         self._acked: dict[str, asyncio.Event] = {}
+        self._answers = FirstAnswers(measures)
 
     async def close(self) -> None:
         """Dial nobody any more."""
@@ -159,6 +162,7 @@ class SessionPeers:
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:
+            self._answers.sent(send.operation)
             line = self._line(log, send.to)
             if line is not None and send.ref:
                 line.tell(log, send)
@@ -276,16 +280,15 @@ class SessionPeers:
         found = []
         for log in self._sessions.standing.untold(peer):
             protocol, alone = self._sessions.standing.carrier(log)
-            fits = protocol in ("", uri)
             # A peer's session goes on where it spoke, as long as there is that line.
-            if fits or not (alone or self.lines.find(peer, protocol)):
+            if protocol in ("", uri) or not (alone or self.lines.find(peer, protocol)):
                 found.append(log)
         return found
 
     def needs_line(self, peer: str, protocols: Container[str]) -> bool:
         """See `LineWork`."""
-        needed = self._sessions.standing.is_dialled(peer, protocols)
-        return needed or ("" in protocols and self.files.comes_from(peer))
+        comes = "" in protocols and self.files.comes_from(peer)
+        return comes or self._sessions.standing.is_dialled(peer, protocols)
 
     def brings_news(self, peer: str) -> bool:
         """See `LineWork`."""
@@ -293,8 +296,7 @@ class SessionPeers:
 
     def in_use(self, peer: str) -> bool:
         """See `LineWork`."""
-        needed = self._sessions.standing.is_dialled(peer, ("", *self._order))
-        return self._desk.works_for(peer) or needed or self.files.comes_from(peer)
+        return self._desk.works_for(peer) or self.needs_line(peer, ("", *self._order))
 
     async def unspoken(self, peer: str, protocol: str) -> None:
         """See `LineWork`."""
@@ -371,9 +373,7 @@ class SessionPeers:
         except InteractionError:
             await self.files.forget(files)
             raise
-        if conversation.is_requester:
-            for kept in files:
-                self.files.start(kept)
+        self._answers.came(operation, sender)
         if isinstance(operation, Acknowledgement):
             acked = self._acked.pop(log, None)
             if acked is not None:

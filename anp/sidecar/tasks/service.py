@@ -37,6 +37,7 @@ from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.files.spool import Spool
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.capability_calls import CapabilityCalls
+from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.delivery.contents import created_task, results_of
@@ -87,6 +88,7 @@ class TaskService:
         call_files: Path,
         order: Sequence[str],
         think: Think,
+        measures: Measures,
         is_linked: Callable[[str], bool] = lambda peer: False,
     ) -> None:
         """Begin; `resume` goes on with what was interrupted.
@@ -112,7 +114,7 @@ class TaskService:
             sessions=self.sessions,
             capabilities=capabilities,
             policy=policy,
-            room=self._room,
+            room=lambda log, peer: self._exchange.room(log, peer),
             folders=lambda: self.folders,
             leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
@@ -127,6 +129,7 @@ class TaskService:
             spool=spool,
             max_wait=config.max_wait,
             limits=limits,
+            measures=measures,
             is_linked=is_linked,
             is_listed=policy.is_listed,
             max_registered=config.max_registered,
@@ -151,6 +154,8 @@ class TaskService:
         parts: Sequence[Part] = (),
         log: str | None = None,
         depends_on: Sequence[str] = (),
+        needs: Sequence[str] = (),
+        needs_any: bool = False,
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
         notify: bool = False,
@@ -162,7 +167,8 @@ class TaskService:
             peer: Name, DID or address, as for a call; unused in a known session.
             parts: The arguments as a JSON object, a text, or more.
             log: Our own id of the session; None makes a new one.
-            depends_on: Our own ids of tasks of that session to be completed before.
+            depends_on: Our own ids of tasks of that session that have to end before.
+            needs: The final states that will do for each; any one, with `needs_any`.
             maker: The one of us who asks, for a new session.
             notify: Need no connection meanwhile: the peer dials us with its news.
             protocol: URI of the one that alone may carry it; empty for the best.
@@ -179,26 +185,26 @@ class TaskService:
         if protocol not in ("", conversation.protocol):
             bound = conversation.protocol or "the best one"
             raise ConflictError(f"this session goes over {bound}; begin another")
-        executor = conversation.session.participants[0].id
         needed = [(await self.task(item)).task.id for item in depends_on]
-        name = str(uuid.uuid4())
         message = Message(
             id=str(uuid.uuid4()),
             session=conversation.session.id,
-            task=name,
+            task=str(uuid.uuid4()),
             sender=conversation.own,
             role=SenderRole.REQUESTER,
             purpose=MessagePurpose.COMMUNICATION,
             parts=tuple(parts) or (Part.value({}),),
         )
         task = Task(
-            id=name,
+            id=message.task,
             session=conversation.session.id,
             requester=conversation.own,
-            executor=executor,
+            executor=conversation.session.participants[0].id,
             capability=capability,
             messages=(message,),
             depends_on=tuple(needed),
+            needs=tuple(needs),
+            needs_any=needs_any,
         )
         self._check_size(task)
         async with self.files.giving(log, message):
@@ -206,7 +212,7 @@ class TaskService:
         if notify:
             address = self.own_url()
             await self._apply(log, lambda c: c.register(address, wall_now=utc_now()))
-        return await self.task(await self.sessions.item_of(log, name))
+        return await self.task(await self.sessions.item_of(log, task.id))
 
     async def open_session(
         self,
@@ -424,11 +430,11 @@ class TaskService:
 
     async def prune(self) -> None:
         """Drop the sessions and contents that are older than the owner wants."""
+        before = time.time() - self._config.keep_content_days * DAY
         gone = await self.sessions.room.prune(
             older_than=time.time() - self._config.keep_days * DAY,
-            content_before=time.time() - self._config.keep_content_days * DAY,
+            content_before=before,
         )
-        before = time.time() - self._config.keep_content_days * DAY
         await self.files.prune(before=before)
         if gone:
             logger.info("sessions dropped sessions=%d", gone)
@@ -475,9 +481,6 @@ class TaskService:
             if exc.code in (InteractionFault.STATE, InteractionFault.CLOSED):
                 raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
-
-    async def _room(self, log: str, peer: str) -> None:
-        await self._exchange.room(log, peer)
 
     def _check_size(self, element: Message | Task) -> None:
         size = element_size(element)

@@ -84,7 +84,8 @@ class Sessions:
         self.watchers = 0
         "Streams of events that somebody follows now."
 
-        self._watchers = Watchers(store, self.events)
+        self.watching = Watchers(store, self.events)
+        "Wakes those who wait for events of sessions."
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Tells those who follow all events of the daemon that a task has changed."
         self._steps: set[asyncio.Task[Step]] = set()
@@ -172,7 +173,7 @@ class Sessions:
             data = {"task": entry.items[name], "session": entry.log, "state": state}
             self.publish("task.changed", data)
         if step.events:
-            self._watchers.tell(entry.log)
+            self.watching.tell(entry.log)
 
     @property
     def is_shared(self) -> bool:
@@ -340,7 +341,7 @@ class Sessions:
 
     async def watch(self, log: str, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         """Yield the events of a session from a number on; see `Watchers.watch`."""
-        async for event in self._watchers.watch(log, after=after):
+        async for event in self.watching.watch(log, after=after):
             yield event
 
     async def delete(self, log: str) -> bool:
@@ -350,7 +351,7 @@ class Sessions:
             entry.broken = True
         self.standing.drop(log)
         is_gone = await asyncio.to_thread(self._store.drop_log, log)
-        self._watchers.tell(log)
+        self.watching.tell(log)
         return is_gone
 
     async def refresh(self, log: str) -> Conversation:
@@ -362,10 +363,6 @@ class Sessions:
             if head is not None and head.last != last and log in self._entries:
                 self._entries.pop(log).broken = True
         return await self.conversation(log)
-
-    def end_watching(self) -> None:
-        """End what waits for events, since the daemon stops."""
-        self._watchers.end()
 
     @property
     def held(self) -> int:

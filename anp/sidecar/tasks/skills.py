@@ -12,12 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from anp.interaction.elements import Message, Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind, Task
 from anp.protocols.a2a.intents import INTENTS, Intent, read_intents, slot_values
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
-from anp.sidecar.tasks.choice import Choice, Chosen, NoSkill, Wanted
+from anp.sidecar.tasks.choice import (
+    Choice,
+    Chosen,
+    NoSkill,
+    Reach,
+    Wanted,
+    read_reach,
+)
 from negotiation.errors import MindError
 from negotiation.mind import Offer
 from negotiation.natural import arguments_for, read_natural_request, text_argument
@@ -39,19 +46,23 @@ class SkillChooser:
         self._gate = gate
         self._think = think
 
-    def _offered(self, peer: str) -> tuple[Capability, ...]:
-        return self._gate.offered(WayIn.TASK, peer)
+    def offered(self, peer: str, reach: Reach) -> tuple[Capability, ...]:
+        """Return the capabilities among which tasks of a requester choose."""
+        found = self._gate.offered(WayIn.TASK, peer)
+        return tuple(one for one in found if reach.has(one.name))
 
-    def named(self, peer: str, messages: Sequence[Message]) -> Chosen | None:
+    def named(
+        self, peer: str, messages: Sequence[Message], reach: Reach
+    ) -> Chosen | None:
         """Return what messages name, None when they are words without a name.
 
         Raises:
             A2aError: An intent breaks the rules of the extension.
         """
-        offered = self._offered(peer)
+        offered = self.offered(peer, reach)
         intents = [read_intents(message.metadata) for message in messages]
         if any(intents):
-            return self._by_intent(offered, messages, intents)
+            return self._by_intent(offered, messages, intents, reach)
         for message in reversed(messages):
             for part in message.parts:
                 if part.kind is PartKind.JSON and _names_skill(part.content):
@@ -60,11 +71,12 @@ class SkillChooser:
             return Choice(offered[0].name, _parts(messages))
         return None
 
-    async def choose(self, peer: str, messages: Sequence[Message]) -> Chosen:
+    async def choose(self, task: Task, messages: Sequence[Message]) -> Chosen:
         """See `Chooser`; what was said besides goes where the skill has a place."""
-        found = self.named(peer, messages)
+        peer, reach = task.requester, read_reach(task.extra)
+        found = self.named(peer, messages, reach)
         if found is None:
-            found = await self._by_words(peer, messages)
+            found = await self._by_words(peer, messages, reach)
         if isinstance(found, Choice):
             more = [p for p in _parts(messages) if p.kind is not PartKind.JSON]
             others = [part for part in more if part not in found.parts]
@@ -76,6 +88,7 @@ class SkillChooser:
         offered: Sequence[Capability],
         messages: Sequence[Message],
         intents: Sequence[tuple[Intent, ...]],
+        reach: Reach,
     ) -> Chosen | None:
         """Return the first intent that is known and complete (INT-Q4)."""
         incomplete: Wanted | None = None
@@ -104,25 +117,29 @@ class SkillChooser:
             return incomplete
         if any(isinstance(part.content, str) for part in _parts(messages)):
             # An unknown intent is an ordinary message for an agent that takes words.
-            name = self._conversational(messages)
+            name = self._conversational(messages, reach)
             if name is not None:
                 return name
         return NoSkill(f"there is no such skill; {_names(offered)}")
 
-    def _conversational(self, messages: Sequence[Message]) -> Choice | None:
+    def _conversational(
+        self, messages: Sequence[Message], reach: Reach
+    ) -> Choice | None:
         skill = self._gate.exposure.conversational(messages[0].sender)
-        if skill is None or text_argument(skill) is None:
+        if skill is None or text_argument(skill) is None or not reach.has(skill.name):
             return None
         texts = [one for one in _parts(messages) if one.kind is PartKind.TEXT]
         return Choice(skill.name, tuple(texts)) if texts else None
 
-    async def _by_words(self, peer: str, messages: Sequence[Message]) -> Chosen:
-        offered = self._offered(peer)
+    async def _by_words(
+        self, peer: str, messages: Sequence[Message], reach: Reach
+    ) -> Chosen:
+        offered = self.offered(peer, reach)
         text = "\n".join(
             str(part.content) for part in _parts(messages) if part.kind is PartKind.TEXT
         )
         if text:
-            found = self._conversational(messages) or _only_text(offered, text)
+            found = self._conversational(messages, reach) or _only_text(offered, text)
             found = found or await self._by_model(peer, offered, text)
             found = found or _by_rules(offered, text)
             if found is not None:

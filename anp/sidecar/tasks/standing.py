@@ -17,11 +17,12 @@ class Standing:
     """Knows for each peer the sessions with something unfinished."""
 
     def __init__(self) -> None:
-        self._untold: dict[str, dict[str, None]] = {}
-        self._ours: dict[str, dict[str, None]] = {}
-        self._dialled: dict[str, dict[str, None]] = {}
-        self._awaited: dict[str, dict[str, None]] = {}
-        self._registered: dict[str, dict[str, None]] = {}
+        self._untold: dict[str, dict[str, int]] = {}
+        self._ours: dict[str, dict[str, int]] = {}
+        "The number of our unfinished tasks at a peer, by session."
+        self._dialled: dict[str, dict[str, int]] = {}
+        self._awaited: dict[str, dict[str, int]] = {}
+        self._registered: dict[str, dict[str, int]] = {}
         self._protocols: dict[str, tuple[str, bool]] = {}
         self._agents: dict[str, tuple[str, ...]] = {}
         "The peers of each session that is in one of them."
@@ -32,13 +33,14 @@ class Standing:
         if not conversation.is_busy:
             self.drop(log)
             return
-        agents = []
+        agents, open_tasks = [], conversation.unfinished
         for peer in conversation.peers():
             agent = agent_name(peer)
             agents.append(agent)
             waiting = conversation.count_unacknowledged(peer) > 0
             _mark(self._untold, agent, log, waiting)
-            _mark(self._ours, agent, log, is_ours)
+            count = sum(agent_name(one.executor) == agent for one in open_tasks)
+            _mark(self._ours, agent, log, is_ours, count)
             # Where the peer brings news, we dial it only to tell it something.
             dials = is_ours and (waiting or not conversation.registered)
             _mark(self._dialled, agent, log, dials)
@@ -101,10 +103,20 @@ class Standing:
         """Return the peers that want news brought to them."""
         return list(self._registered)
 
+    def at_work(self, peer: str) -> int:
+        """Return how many of our tasks a peer has not ended."""
+        return sum(self._ours.get(agent_name(peer), {}).values())
 
-def _mark(marks: dict[str, dict[str, None]], agent: str, log: str, there: bool) -> None:
+
+def _mark(
+    marks: dict[str, dict[str, int]],
+    agent: str,
+    log: str,
+    there: bool,
+    count: int = 0,
+) -> None:
     if there:
-        marks.setdefault(agent, {})[log] = None
+        marks.setdefault(agent, {})[log] = count
     elif agent in marks:
         marks[agent].pop(log, None)
         if not marks[agent]:

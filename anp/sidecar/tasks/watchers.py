@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Protocol
 
 from anp.interaction.elements import SessionEvent
@@ -61,10 +61,33 @@ class Watchers:
                         async with asyncio.timeout(patience):
                             await changed.wait()
         finally:
-            waiting = self._waiting[log]
-            waiting.discard(changed)
-            if not waiting:
-                del self._waiting[log]
+            self._leave(log, changed)
+
+    async def changes(self, logs: Collection[str]) -> AsyncIterator[None]:
+        """Yield now, and whenever something was stored in one of some sessions.
+
+        It ends when the daemon stops.
+        """
+        changed = asyncio.Event()
+        for log in logs:
+            self._waiting.setdefault(log, set()).add(changed)
+        try:
+            while not self._ended:
+                changed.clear()
+                yield
+                patience = SHARED_CHECK if self._store.is_shared else None
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(patience):
+                        await changed.wait()
+        finally:
+            for log in logs:
+                self._leave(log, changed)
+
+    def _leave(self, log: str, changed: asyncio.Event) -> None:
+        waiting = self._waiting[log]
+        waiting.discard(changed)
+        if not waiting:
+            del self._waiting[log]
 
     def tell(self, log: str) -> None:
         """Wake the watchers of a session."""

@@ -346,7 +346,7 @@ class Worker:
             return None
         messages = list(self._task.messages)
         while True:
-            chosen = await self._chooser.choose(self._task.requester, messages)
+            chosen = await self._chooser.choose(self._task, messages)
             match chosen:
                 case NoSkill(text=text):
                     return text

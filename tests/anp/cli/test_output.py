@@ -6,8 +6,18 @@ import json
 
 import pytest
 
-from anp.cli.output import Column, Line, Settings, fail, print_list, print_one, table
+from anp.cli.output import (
+    Column,
+    Line,
+    Settings,
+    call_line,
+    fail,
+    print_list,
+    print_one,
+    table,
+)
 from anp.errors import ErrorKind
+from anp.interaction.elements import party_name
 
 Output = pytest.CaptureFixture[str]
 EVIL = "\x1b[2J\u202eevil\r\x7f"
@@ -67,3 +77,25 @@ def test_nothing_that_is_printed_steers_the_terminal(
     out, err = capsys.readouterr()
     assert "evil" in out
     assert clean(out + err)
+
+
+def test_callers_that_are_no_peers_are_shown_by_name() -> None:
+    assert party_name("local:ann") == "ann (A2A)"
+    assert party_name("local:jwt:auth0|7") == "auth0|7 (A2A, by JWT)"
+    assert party_name("did:key:z6Mk") == "did:key:z6Mk"
+    call = {
+        "direction": "served",
+        "at": 0.0,
+        "outcome": "ok",
+        "count": 1,
+        "ms": 1.0,
+        "capability": "shop.list",
+        "need": None,
+        "peer": "local:ann",
+        "asked": None,
+        "source": "task",
+        "uri": None,
+        "protocol": None,
+        "reason": "",
+    }
+    assert "shop.list  <-  ann (A2A)" in call_line(call)

@@ -18,6 +18,7 @@ from anp.interaction.states import (
     is_started,
     is_terminal,
     next_states,
+    outlook,
     steps,
 )
 from tests.clauses import clause
@@ -108,3 +109,17 @@ def test_states_that_a_standard_skips_are_inserted(
 def test_where_there_is_no_way_there_is_an_error(old: str, new: str) -> None:
     with pytest.raises(InteractionError):
         steps(old, new)
+
+
+@clause("A2A-26")
+def test_a_task_starts_by_the_ends_of_those_that_it_depends_on() -> None:
+    assert outlook([], []) is True
+    assert outlook(["completed", "working"], []) is None
+    assert outlook(["completed", "completed"], []) is True
+    assert outlook(["failed", "working"], []) is False
+    needs = ["failed rejected", "completed"]
+    assert outlook(["rejected", "completed"], needs) is True
+    assert outlook(["completed", "working"], needs) is False
+    assert outlook(["completed", "working"], needs, any_of=True) is None
+    assert outlook(["completed", "completed"], needs, any_of=True) is True
+    assert outlook(["completed", "canceled"], needs, any_of=True) is False

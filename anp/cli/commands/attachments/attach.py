@@ -25,6 +25,7 @@ from anp.cli.commands.attachments.options import (
     EXPOSE,
     HINTS,
     NAME,
+    OAUTH,
     PATH,
     TEXT,
     YES,
@@ -165,6 +166,7 @@ def _callback(
 @_kind(
     "a2a",
     Option("--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."),
+    *OAUTH,
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _a2a(

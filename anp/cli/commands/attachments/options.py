@@ -17,6 +17,7 @@ __all__ = [
     "EXPOSE",
     "HINTS",
     "NAME",
+    "OAUTH",
     "PATH",
     "TEXT",
     "YES",
@@ -112,6 +113,18 @@ ACCESS = (
         "--ca-file", "ca_file", PATH, "Certificates (PEM) trusted besides the system's."
     ),
     Option("--allow-http", "allow_http", YES, "Allow to send secrets over plain http."),
+)
+OAUTH = (
+    Option("--oauth-client", "oauth_client", TEXT, "Our name where tokens are given."),
+    Option("--oauth-secret", "oauth_secret", TEXT, "env:VAR or file:PATH of its key."),
+    Option(
+        "--oauth-assertion",
+        "oauth_assertion",
+        TEXT,
+        "env:VAR or file:PATH of a token that is traded in there.",
+    ),
+    Option("--oauth-scope", "oauth_scopes", NAMES, "Scope to ask for."),
+    Option("--oauth-token-url", "oauth_token_url", TEXT, "URL that gives tokens."),
 )
 HINTS = (
     Option("--read-only", "read_only", NAMES, "Capability that changes nothing."),

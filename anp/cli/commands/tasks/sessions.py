@@ -10,6 +10,7 @@ from anp.cli.client import client_of, segment
 from anp.cli.commands.tasks.tasks import print_tasks
 from anp.cli.options import Json
 from anp.cli.output import Column, print_bytes, print_list, print_one, when
+from anp.interaction.elements import party_name
 
 __all__ = ["register"]
 
@@ -79,7 +80,7 @@ def show_session(
         ("session", found["id"]),
         ("state", "open" if found["open"] else "closed"),
         ("began", when(found["created"])),
-        ("requester", found["requester"]["id"]),
+        ("requester", party_name(found["requester"]["id"])),
         ("participants", [one["id"] for one in found["participants"]]),
         ("events", found["events"]),
     ]

@@ -15,6 +15,7 @@ from anp.cli.commands.tasks.watch import TaskWatch, end_of
 from anp.cli.options import Json, read_data, read_input
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
+from anp.interaction.elements import party_name
 
 __all__ = ["print_tasks", "register"]
 
@@ -52,8 +53,10 @@ def start_task(
     context: typer.Context,
     peer: Annotated[
         str,
-        typer.Argument(help="Name, DID, URL or URL#DID; left out with --session."),
-    ],
+        typer.Argument(
+            help="Name, DID, URL or URL#DID; left out with --session and --find."
+        ),
+    ] = "",
     capability: Annotated[
         str, typer.Argument(help="Capability; left out when the words say it.")
     ] = "",
@@ -65,7 +68,20 @@ def start_task(
     ] = None,
     after: Annotated[
         list[str] | None,
-        typer.Option(metavar="TASK", help="Task that has to be completed before."),
+        typer.Option(
+            metavar="TASK[=STATE,…]",
+            help="Task that has to be completed before, or to end in such a state.",
+        ),
+    ] = None,
+    after_any: Annotated[
+        bool, typer.Option("--after-any", help="One task of --after is enough.")
+    ] = False,
+    find: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CAPABILITY",
+            help="Let the daemon choose among the allowed peers that publish this.",
+        ),
     ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show what comes until it has ended.")
@@ -85,9 +101,16 @@ def start_task(
     client = client_of(context)
     body: dict[str, Any] = {"trust_first_use": trust_first_use, "notify": notify}
     body["protocol"] = protocol
-    if session is None and after:
-        session = client.get(f"/v1/tasks/{segment(after[0])}")["session"]
-    if session is None:
+    needed = [_needed(one) for one in after or []]
+    if session is None and needed:
+        session = client.get(f"/v1/tasks/{segment(needed[0]['task'])}")["session"]
+    if find is not None:
+        if peer or session is not None:
+            raise CallError(ErrorKind.USAGE, "--find stands without PEER and session")
+        body["find"] = find
+    elif not peer:
+        raise CallError(ErrorKind.USAGE, "give PEER and CAPABILITY, or --find")
+    elif session is None:
         body |= {"peer": peer, "capability": capability}
     else:
         body |= {"session": session, "capability": capability or peer}
@@ -95,7 +118,9 @@ def start_task(
         body["input"] = read_data(data)
     if text is not None:
         body["text"] = text
-    body |= {"parts": _parts(client, file or []), "depends_on": after or []}
+    body |= {"parts": _parts(client, file or []), "depends_on": needed}
+    if after_any:
+        body["depends_any"] = True
     found = client.post("/v1/tasks", body)
     if watch:
         if not as_json:
@@ -106,6 +131,32 @@ def start_task(
     print_one(found, [found["id"]], as_json=as_json)
     if not as_json:
         progress(f"next: anpd tasks watch {found['id']}")
+
+
+@tasks_app.command("wait")
+def wait_tasks(
+    context: typer.Context,
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK…", help="Their ids.")],
+    any_of: Annotated[bool, typer.Option("--any", help="One is enough.")] = False,
+    state: Annotated[
+        list[str] | None,
+        typer.Option(help="State besides the final ones that ends the waiting."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
+    as_json: Json = False,
+) -> None:
+    """Wait until tasks have ended, and print how; exit code 9 when the time is over."""
+    body = {
+        "tasks": tasks,
+        "mode": "any" if any_of else "all",
+        "states": state or [],
+        "timeout": timeout,
+    }
+    found = client_of(context).post("/v1/tasks/wait", body)
+    told = [(one["id"], one["state"]) for one in found["tasks"]]
+    print_one(found, told, as_json=as_json)
+    if not found["done"]:
+        raise CallError(ErrorKind.TIMEOUT, f"not ended within {timeout:g} s")
 
 
 @tasks_app.command("list")
@@ -209,8 +260,14 @@ def _watch(
     end_of(watch.run())
 
 
+def _needed(text: str) -> dict[str, Any]:
+    """Return a dependency as the API takes it, from `TASK` or `TASK=STATE,…`."""
+    task, _, states = text.partition("=")
+    return {"task": task, **({"states": states.split(",")} if states else {})}
+
+
 def _peer_of(task: dict[str, Any]) -> str:
-    return str(task["requester" if task["made_by"] == "peer" else "executor"])
+    return party_name(task["requester" if task["made_by"] == "peer" else "executor"])
 
 
 def _told(found: dict[str, Any]) -> Iterator[Line]:

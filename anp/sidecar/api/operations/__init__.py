@@ -12,4 +12,7 @@
 * `distribution`: protocols in bundles and under URIs.
 * `files`: Files of tasks in the local API: uploaded before a task, and given out.
 * `inbox`: The inbox in the local API: an agent reads its tasks there, and answers them.
+* `peer_views`: Peers as the local API shows them, and the bodies of requests about
+  them.
+* `task_bodies`: The bodies of requests about tasks, and the contents that they carry.
 """

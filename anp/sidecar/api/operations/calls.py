@@ -42,6 +42,7 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
 from anp.sidecar.tasks.known import Maker, maker_of
 from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
+from negotiation.need import Need
 
 __all__ = ["Call", "CallBody", "CallOperations", "may_see", "may_see_event"]
 
@@ -68,11 +69,15 @@ class CallBody:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    peer: PeerName
-    "Name, DID, URL or `URL#DID`."
+    peer: PeerName | None = None
+    "Name, DID, URL or `URL#DID`; not needed with `find`."
 
-    need: LongText | NeedBody
-    "The need: a text, the name of a `[[need]]`, or an object."
+    need: LongText | NeedBody | None = None
+    "The need: a text, the name of a `[[need]]`, or an object; not needed with `find`."
+
+    find: Annotated[str, Field(min_length=1, max_length=300)] | None = None
+    """Name of a capability, in place of `peer` and `need`: the call goes to the best of
+    the allowed peers that publish it, and to the next one as long as nothing ran."""
 
     capability: Annotated[str, Field(min_length=1, max_length=300)] | None = None
     "Name of the peer's capability that is meant, which stands for the need's words."
@@ -404,6 +409,20 @@ class CallOperations:
         return call
 
     def _request(self, body: CallBody) -> CallRequest:
+        if body.find is not None and body.peer is None and body.need is None:
+            if body.capability or body.protocol or body.trust_first_use:
+                raise ApiError(
+                    400, "find stands without capability, protocol, trust_first_use"
+                )
+            return CallRequest(
+                peer="",
+                need=Need(body.find),
+                arguments=body.input,
+                timeout=body.timeout,
+                mode=Mode(body.mode),
+            )
+        if body.find is not None or body.peer is None or body.need is None:
+            raise ApiError(400, "give peer and need, or find in place of both")
         need = asdict(body.need) if isinstance(body.need, NeedBody) else body.need
         wanted = need_of(self._daemon.config, need)
         if body.capability is not None:

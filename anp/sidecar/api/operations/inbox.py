@@ -15,12 +15,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
+from anp.sidecar.api.operations.task_bodies import PartBody, parts_of
 from anp.sidecar.api.operations.tasks import (
     LAST_EVENT_ID,
-    PartBody,
     after_of,
     check_room,
-    parts_of,
 )
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody, LongText

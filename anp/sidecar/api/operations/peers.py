@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
-from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
 from anp.errors import UnknownError
 from anp.identity.address import parse_peer
+from anp.sidecar.api.operations.peer_views import (
+    AddBody,
+    AnnouncedPeer,
+    AskBody,
+    DescribedCapability,
+    ForgottenPeer,
+    FoundPeer,
+    FoundPeers,
+    HeardEntries,
+    NameBody,
+    NamedPeer,
+    NamedUrl,
+    OfferedProtocol,
+    Offers,
+    Peer,
+    PeerAnswer,
+    PeerDescription,
+    Peers,
+    RemovedName,
+    RuledPeer,
+    TrustedPeer,
+    problem_fields,
+)
 from anp.sidecar.api.requests import (
     PAGE_QUERY,
-    LongText,
     PeerBody,
-    PeerName,
     did_of,
     page_of,
     peer_query,
 )
-from anp.sidecar.api.table import STRICT, LocalScope, Query, get, integer_of, post
+from anp.sidecar.api.table import LocalScope, Query, get, integer_of, post
 from anp.sidecar.calls.question import ask_list
-from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.library.views import Agreement, Library, view_of
-from anp.sidecar.peers.contacts import Trouble
-from anp.sidecar.peers.directory import KnownPeer
+from anp.sidecar.library.views import Library, view_of
 from cache.records.peers import PeerState
-from cache.records.records import AgreementRole, Count, Hash
+from cache.records.records import AgreementRole
 from negotiation.errors import SchemaError
 from negotiation.need import Capability
 from negotiation.schema.intake import inlined
@@ -43,220 +58,14 @@ AFTER = Query(
     text="Only entries with a higher number.",
     schema={"type": "integer", "minimum": 0, "maximum": 2**32, "default": 0},
 )
+CAPABILITY = Query(
+    name="capability",
+    text="Its full or short name.",
+    schema={"type": "string", "minLength": 1, "maxLength": 300},
+    required=True,
+)
 REACHING = (404, 409, 424)
 "Problems of an operation that asks the peer itself."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskBody:
-    """A question about a peer's protocols, in words (ANP-64)."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    peer: PeerName
-    "Name, DID, URL or `URL#DID`."
-
-    question: LongText
-    "The question."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peer:
-    """A peer that proved its DID, that the owner named, or that was refused."""
-
-    did: str
-    "In its canonical form."
-
-    state: PeerState
-    "The owner's decision; `waiting` was refused and may be allowed."
-
-    first_seen: float | None
-    "Seconds since 1970; null before the first contact."
-
-    last_seen: float | None
-    "Time of the last contact in either direction, in seconds since 1970."
-
-    names: Sequence[str] = ()
-    "Names the owner gave it."
-
-    urls: Sequence[str] = ()
-    "Addresses at which it can be dialled, those of the owner first."
-
-    aliases: Sequence[str] = ()
-    "Its other DIDs of the same key."
-
-    changed_keys: Sequence[str] = ()
-    "New keys in its DID document that the owner has not trusted yet."
-
-    connected: bool = False
-    "True while a connection to it is open."
-
-    problem: str | None = None
-    "Reason why it could not be reached at the last try, if that failed."
-
-    problem_at: float | None = None
-    "Time of that try, in seconds since 1970."
-
-    @classmethod
-    def of(cls, peer: KnownPeer) -> Peer:
-        """Return what the daemon knows of a peer."""
-        return view_of(cls, peer, **_problem(peer.trouble))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedUrl:
-    """A name for a URL at which nobody was met yet."""
-
-    name: str
-    url: str
-    problem: str | None
-    "Reason why nobody was reached there at the last try, if that failed."
-
-    problem_at: float | None
-    "Time of that try, in seconds since 1970."
-
-
-@dataclass(frozen=True, slots=True)
-class Peers:
-    """A page of peers, the last seen one first."""
-
-    peers: Sequence[Peer]
-    next: str | None
-    "`after` for the next page; null at the end."
-
-    unmet: Sequence[NamedUrl]
-    "Names of the address book whose DID is not known yet."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddBody:
-    """A name for a peer."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    name: Annotated[str, Field(min_length=1, max_length=64)]
-    "The name, which stands for the peer wherever one is asked for."
-
-    peer: PeerName
-    "DID, URL or `URL#DID`."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameBody:
-    """A name of the address book."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    name: Annotated[str, Field(min_length=1, max_length=64)]
-    "The name."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedPeer:
-    """A name of the address book, and the peer that it stands for."""
-
-    name: str
-    did: str | None
-    "Null when whoever answers at the URL first is taken."
-
-    url: str | None
-    "Null when the DID alone tells where it is."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedName:
-    """A name that was removed; the peer, its rights and agreements stay."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedProtocol:
-    """A protocol that a peer publishes."""
-
-    uri: str
-    version: str
-    hash: Hash
-    summary: str
-    capabilities: Sequence[Capability]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offers:
-    """The protocols that a peer publishes, and those that were agreed with it."""
-
-    peer_did: str | None
-    url: str | None
-    publishes: bool
-    "False when the peer has no list of protocols."
-
-    capabilities: Sequence[Capability]
-    "Every capability that its list describes to us."
-
-    protocols: Sequence[OfferedProtocol]
-    agreements: Sequence[Agreement]
-    "Agreements in which we are the requester."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedCapability(Capability):
-    """A capability that a peer offers us, with data to start from."""
-
-    example: dict[str, Any]
-    "Data of the form that it takes, with all that is required."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerDescription:
-    """Everything that a peer offers us."""
-
-    peer_did: str
-    url: str | None
-    publishes: bool
-    "False when the peer does not tell its capabilities."
-
-    capabilities: Sequence[DescribedCapability]
-    protocols: Sequence[OfferedProtocol]
-
-
-@dataclass(frozen=True, slots=True)
-class HeardEntries:
-    """Events, notices and announcements of peers, oldest first."""
-
-    heard: Sequence[HeardEntry]
-
-
-@dataclass(frozen=True, slots=True)
-class RuledPeer:
-    """A peer and the owner's decision about it."""
-
-    did: str
-    state: PeerState
-
-
-@dataclass(frozen=True, slots=True)
-class TrustedPeer:
-    """A peer and the keys that are now trusted as its own."""
-
-    did: str
-    trusted: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ForgottenPeer:
-    """A peer that was forgotten, and the number of its records."""
-
-    did: str
-    dropped: Count
-
-
-@dataclass(frozen=True, slots=True)
-class PeerAnswer:
-    """The answer of a peer to a question."""
-
-    peer: str
-    question: str
-    answer: str
 
 
 class PeerOperations:
@@ -277,7 +86,9 @@ class PeerOperations:
             [Peer.of(one) for one in page],
             following,
             [
-                NamedUrl(name=str(one.name), url=str(one.url), **_problem(trouble))
+                NamedUrl(
+                    name=str(one.name), url=str(one.url), **problem_fields(trouble)
+                )
                 for one, trouble in unmet
             ],
         )
@@ -296,6 +107,32 @@ class PeerOperations:
         if found is None:
             raise UnknownError(f"the daemon knows no peer {did}")
         return Peer.of(found)
+
+    @get("/v1/peers/find", FoundPeers, query=(CAPABILITY,), scope=LocalScope.AGENT)
+    async def find_peers(self, request: Request) -> FoundPeers:
+        """List who publishes a capability, the best first; peers are asked for it."""
+        wanted = request.query_params[CAPABILITY.name]
+        candidates = self._daemon.dispatcher.candidates
+        found = await candidates.find(wanted)
+        known = await asyncio.to_thread(self._daemon.directory.peers)
+        peers = {one.did: one for one in known}
+        return FoundPeers(
+            peers=[
+                FoundPeer(
+                    did=one.did,
+                    address=one.address,
+                    capability=one.capability,
+                    health=peers[one.did].health,
+                    latency_ms=candidates.latency(one),
+                    at_work=peers[one.did].at_work,
+                )
+                for one in found
+                if one.did in peers
+            ],
+            announced=[
+                view_of(AnnouncedPeer, one) for one in await candidates.unlisted(wanted)
+            ],
+        )
 
     @post(
         "/v1/peers/add",
@@ -333,7 +170,10 @@ class PeerOperations:
         """List the protocols that a peer publishes, and the agreements with it."""
         peer = request.query_params["peer"]
         target = await self._daemon.finder.find(peer, trust_first_use=False)
-        listing = await self._daemon.peer_lists.listing(target)
+        listing, _ = await asyncio.gather(
+            self._daemon.peer_lists.listing(target),
+            self._daemon.finder.ask_version(target),
+        )
         did = await did_of(self._daemon, target.did)
         library = Library(self._daemon.store, self._daemon.sandbox)
         agreements, _ = await asyncio.to_thread(
@@ -452,13 +292,6 @@ class PeerOperations:
         await self._daemon.policy.rule(did, state)
         await self._daemon.enforcer.recheck()
         return RuledPeer(did, state)
-
-
-def _problem(trouble: Trouble | None) -> dict[str, Any]:
-    """Return the two fields that tell of the last try to reach a peer."""
-    if trouble is None:
-        return {"problem": None, "problem_at": None}
-    return {"problem": trouble.detail, "problem_at": trouble.at}
 
 
 def _example(capability: Capability) -> dict[str, Any]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from collections.abc import Sequence
+from typing import Final
 
-from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anp.errors import BusyError, CallError, ErrorKind
+from anp.errors import BusyError
 from anp.interaction.elements import Part
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.operations.files import file_answer
+from anp.sidecar.api.operations.task_bodies import (
+    DependencyBody,
+    MessageBody,
+    StartBody,
+    WaitBody,
+    WaitedTasks,
+    parts_of,
+)
 from anp.sidecar.api.operations.task_views import (
     NEWEST,
     TaskDetails,
@@ -27,10 +31,9 @@ from anp.sidecar.api.operations.task_views import (
     task_view,
 )
 from anp.sidecar.api.problems import ApiError
-from anp.sidecar.api.requests import EmptyBody, LongText, PeerName, switch
+from anp.sidecar.api.requests import EmptyBody, switch
 from anp.sidecar.api.table import (
     BYTES_TYPE,
-    STRICT,
     LocalScope,
     Media,
     Query,
@@ -42,20 +45,16 @@ from anp.sidecar.api.table import (
 )
 from anp.sidecar.attachments.requester import ACTION
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.files.spool import KeptFile
 from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 
 __all__ = [
     "LAST_EVENT_ID",
     "PAGE_OF_IDS",
-    "PartBody",
-    "StartBody",
     "TaskOperations",
     "after_of",
     "check_room",
     "may_see_own",
-    "parts_of",
 ]
 
 INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -87,97 +86,6 @@ PAGE_OF_IDS: Final = (
 LAST_EVENT_ID: Final = {
     "Last-Event-ID": "Only events with higher numbers, as an `EventSource` sends it."
 }
-
-OwnId = Annotated[str, Field(min_length=1, max_length=64)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartBody:
-    """One content: exactly one of `text`, `value`, `bytes`, `file` and `uri`."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    text: str | None = None
-    value: Any = None
-    "A JSON value other than null."
-
-    bytes: str | None = None
-    "Bytes in base64."
-
-    file: Annotated[str, Field(max_length=200)] | None = None
-    "Id of a file that `POST /v1/files` took."
-
-    uri: Annotated[str, Field(max_length=2048)] | None = None
-    "Address of content elsewhere; the peer decides if it fetches it."
-
-    media_type: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    "Its format; without it the usual one."
-
-    name: Annotated[str, Field(max_length=255)] = ""
-    "Name for people, such as a file's."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartBody:
-    """A task for a peer."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    peer: PeerName | None = None
-    "Name, DID, URL or `URL#DID`; not needed with `session`."
-
-    session: OwnId | None = None
-    "Our own id of a session that the task belongs to; without it a new one is made."
-
-    capability: Annotated[str, Field(max_length=300)] = ""
-    "Name of the peer's capability; empty when the words say what to do."
-
-    text: LongText | None = None
-    "Plain words."
-
-    input: dict[str, Any] | None = None
-    "The arguments."
-
-    parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
-    "Further contents."
-
-    depends_on: Annotated[list[OwnId], Field(max_length=64)] = field(
-        default_factory=list
-    )
-    "Our own ids of tasks of that session that have to be completed first."
-
-    notify: bool = False
-    """Need no connection meanwhile: the peer, which has to have us on its list, dials
-    our address when it has news."""
-
-    protocol: Annotated[str, Field(max_length=200)] = ""
-    """URI of the protocol that has to carry it, one of `interaction.order`; empty for
-    the first that the peer knows too. A session keeps the one that it began with."""
-
-    trust_first_use: bool = False
-    """Accept the key of an unknown peer over an unencrypted connection.
-
-    Needs the scope `owner`.
-    """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageBody:
-    """A message about a task, such as the answer to its question."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    text: LongText | None = None
-    "Plain words."
-
-    value: Any = None
-    "A JSON value other than null, such as one of the question's schema."
-
-    parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
-    "Further contents."
-
-    action: Literal["accept", "decline", "cancel"] = "accept"
-    "`decline`: no answer is given; `cancel`: nor is one wanted to be asked for."
 
 
 class TaskOperations:
@@ -225,33 +133,77 @@ class TaskOperations:
         """Start a task; it goes on by itself, and is followed by its id."""
         if body.trust_first_use:
             check_scope(request, LocalScope.OWNER, what="trust_first_use")
-        if (body.peer is None) == (body.session is None):
-            raise ApiError(400, "give either a peer or a session")
-        for own_id in (*([body.session] if body.session else []), *body.depends_on):
+        if sum(one is not None for one in (body.peer, body.session, body.find)) != 1:
+            raise ApiError(400, "give one of peer, session and find")
+        needed = [
+            one if isinstance(one, DependencyBody) else DependencyBody(task=one)
+            for one in body.depends_on
+        ]
+        for own_id in (*([body.session] if body.session else []), *_ids(needed)):
             if not may_see_own(request, own_id):
                 raise NoTask(f"session or task {own_id}")
         by_owner = scope_of(request) is LocalScope.OWNER
-        known = await self._daemon.tasks.start_task(
-            body.peer or "",
-            capability=body.capability,
-            parts=parts_of(
-                body.parts,
-                text=body.text,
-                value=body.input,
-                upload=self._daemon.tasks.files.spool.upload,
-            ),
-            log=body.session,
-            depends_on=body.depends_on,
-            trust_first_use=body.trust_first_use,
-            notify=body.notify,
-            protocol=body.protocol,
-            maker=Maker.OWNER if by_owner else Maker.AGENT,
+        maker = Maker.OWNER if by_owner else Maker.AGENT
+        parts = parts_of(
+            body.parts,
+            text=body.text,
+            value=body.input,
+            upload=self._daemon.tasks.files.spool.upload,
         )
+        if body.find is not None:
+            if body.capability or needed or body.notify or body.protocol:
+                raise ApiError(
+                    400,
+                    "`find` stands without capability, depends_on, notify and protocol",
+                )
+            known = await self._daemon.dispatcher.start_task(
+                body.find, parts=parts, maker=maker
+            )
+        else:
+            known = await self._daemon.tasks.start_task(
+                body.peer or "",
+                capability=body.capability,
+                parts=parts,
+                log=body.session,
+                depends_on=_ids(needed),
+                needs=[" ".join(one.states) for one in needed],
+                needs_any=body.depends_any,
+                trust_first_use=body.trust_first_use,
+                notify=body.notify,
+                protocol=body.protocol,
+                maker=maker,
+            )
         return JsonAnswer(
             task_view(known),
             status_code=202,
             headers={"Location": f"/v1/tasks/{known.id}"},
         )
+
+    @post(
+        "/v1/tasks/wait",
+        WaitedTasks,
+        body=WaitBody,
+        problems=(404, 429),
+        scope=LocalScope.AGENT,
+    )
+    async def wait_tasks(self, request: Request, body: WaitBody) -> WaitedTasks:
+        """Wait until tasks have ended, all or any one, or the time is over."""
+        for own_id in body.tasks:
+            if not may_see_own(request, own_id):
+                raise NoTask(f"task {own_id[:80]}")
+        sessions = self._daemon.tasks.sessions
+        check_room(request, sessions.watchers)
+        sessions.watchers += 1
+        try:
+            done, tasks = await self._chronicle.wait(
+                body.tasks,
+                states=body.states,
+                any_of=body.mode == "any",
+                timeout=body.timeout,
+            )
+        finally:
+            sessions.watchers -= 1
+        return WaitedTasks(done=done, tasks=[task_view(one) for one in tasks])
 
     @get("/v1/tasks/{id}", TaskDetails, problems=(404,), scope=LocalScope.AGENT)
     async def get_task(self, request: Request) -> TaskDetails:
@@ -392,46 +344,5 @@ def after_of(request: Request) -> int:
     return int(text)
 
 
-def parts_of(
-    parts: Sequence[PartBody],
-    *,
-    text: str | None,
-    value: Any,
-    upload: Callable[[str], KeptFile | None] | None = None,
-) -> list[Part]:
-    """Return the contents of a body.
-
-    Args:
-        upload: Finds the file that a part names; None where parts name none.
-    """
-    found = [] if value is None else [Part.value(value)]
-    found += [] if text is None else [Part.text(text)]
-    return found + [_part(one, upload) for one in parts]
-
-
-def _given(body: PartBody) -> int:
-    contents = (body.text, body.value, body.bytes, body.file, body.uri)
-    return sum(one is not None for one in contents)
-
-
-def _part(body: PartBody, upload: Callable[[str], KeptFile | None] | None) -> Part:
-    if _given(body) != 1:
-        raise ApiError(400, "a part has one of text, value, bytes, file and uri")
-    if body.file is not None:
-        kept = None if upload is None else upload(body.file)
-        if kept is None:
-            raise ApiError(404, "there is no such upload, or not any more")
-        return kept.part
-    more: dict[str, Any] = {"name": body.name}
-    if body.media_type is not None:
-        more["media_type"] = body.media_type
-    if body.text is not None:
-        return Part.text(body.text, **more)
-    if body.uri is not None:
-        return Part.link(body.uri, **more)
-    if body.bytes is None:
-        return Part.value(body.value, **more)
-    try:
-        return Part.data(base64.b64decode(body.bytes, validate=True), **more)
-    except (binascii.Error, ValueError):
-        raise CallError(ErrorKind.USAGE, "bytes are not base64") from None
+def _ids(needed: Sequence[DependencyBody]) -> list[str]:
+    return [one.task for one in needed]

@@ -5,4 +5,5 @@
 * `exchange`: one call: its messages, what the agent says, and its questions.
 * `parts`: parts of A2A and parts of a conversation.
 * `tasks`: collects what an agent has said about one task.
+* `sign_in`: Tokens of OAuth 2 for an agent whose card wants them (A2A-9, A2A-21).
 """

@@ -1,7 +1,8 @@
 """An A2A agent by its card: skills become capabilities (kind `a2a`).
 
 A2A has no way to choose a skill but words, so its id goes along as metadata, with the
-caller's DID and the deadline. `exchange` follows each call to its end.
+caller's DID and the deadline; an agent with the intent extension gets an intent, made
+of the arguments (INT-6 to INT-11). `exchange` follows each call to its end.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from anp.protocols.a2a.intents import SkillSchemas, read_skill_schemas
+from anp.protocols.a2a.words import INTENT_URI
 from anp.sidecar.attachments.a2a.event_limit import UNLIMITED, limit_events
 from anp.sidecar.attachments.a2a.exchange import TaskTalk
 from anp.sidecar.attachments.a2a.parts import PART
+from anp.sidecar.attachments.a2a.sign_in import sign_in
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
@@ -42,6 +46,9 @@ WELL_KNOWN = "/.well-known/agent-card.json"
 
 BINDINGS = ("JSONRPC", "HTTP+JSON")
 "Ways of calling an agent that are built here; gRPC is not."
+
+EXTENSION_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
+"The header that names wanted extensions, in 1.0 and in 0.3."
 
 TEXT_MODES = ("text", "text/plain", "text/markdown", "text/*", "*/*")
 DATA_MODES = ("application/json", "data", "application/*", "*/*")
@@ -85,6 +92,7 @@ class A2aService(Service):
         self._client: Client | None = None
         self._card = b""
         self._skills: dict[str, str] = {}
+        self._intents = SkillSchemas()
         self._listing = ToolListing()
 
     async def open(self) -> None:
@@ -112,7 +120,10 @@ class A2aService(Service):
             except JsonError as exc:
                 raise AttachmentError(f"the agent card: {exc}") from None
             await asyncio.to_thread(_import)
-            self._use(_read_card(content))
+            card = _read_card(content)
+            if self._spec.uses_oauth:
+                self._calls.client.auth = sign_in(content, self._card_url, self._spec)
+            self._use(card, read_skill_schemas(content))
             self._card = answer.body
         return self._listing
 
@@ -130,10 +141,11 @@ class A2aService(Service):
             most=self._limits.max_result,
             requester=current_requester.get(),
             report=report_progress.get(),
+            intents=self._intents,
         )
         return await exchange.run(arguments)
 
-    def _use(self, card: AgentCard) -> None:
+    def _use(self, card: AgentCard, intents: SkillSchemas) -> None:
         from a2a.client import ClientConfig, ClientFactory
 
         self._choose_interface(card)
@@ -149,24 +161,49 @@ class A2aService(Service):
         except Exception as exc:
             # Whatever a card makes the library raise, the card cannot be used.
             raise AttachmentError(f"the agent card cannot be used: {exc}") from exc
+        self._activate(intents)
         skills: dict[str, str] = {}
         tools: list[Tool] = []
         for skill in list(card.skills)[: self._limits.max_tools + 1]:
+            if skill.id in intents.unusable:
+                continue
             modes = [*skill.input_modes] or [*card.default_input_modes]
             name = _NAME.sub("_", skill.id or skill.name).strip("_.-")
             skills.setdefault(name, skill.id)
+            schema = intents.schemas.get(skill.id)
             tools.append(
                 Tool(
                     name=name,
                     description=_description(skill),
-                    input_schema=_input_schema(modes),
+                    input_schema=_input_schema(modes) if schema is None else schema,
                     output_schema=OUTPUT,
+                    tags=skill.tags,
+                    examples=skill.examples,
+                    input_modes=modes,
+                    output_modes=[*skill.output_modes] or [*card.default_output_modes],
                     updates={} if card.capabilities.streaming else None,
                 )
             )
         listing = read_tools(self._spec, tools, self._limits)
+        unusable = [
+            f"{skill.id[:64]!r}: the schema of its intent cannot be used"
+            for skill in card.skills
+            if skill.id in intents.unusable
+        ]
+        for line in unusable:
+            logger.warning("skill left out attachment=%s %s", self._spec.name, line)
         self._skills = skills
-        self._listing = replace(listing, title=card.name)
+        self._listing = replace(
+            listing, title=card.name, skipped=(*listing.skipped, *unusable)
+        )
+
+    def _activate(self, intents: SkillSchemas) -> None:
+        """Say with each request that the extension is wanted, where there is one."""
+        self._intents = intents
+        for name in EXTENSION_HEADERS:
+            self._calls.client.headers.pop(name, None)
+            if intents.is_declared:
+                self._calls.client.headers[name] = INTENT_URI
 
     def _choose_interface(self, card: AgentCard) -> None:
         """Leave only the ways of calling that are built and go to the owner's host."""

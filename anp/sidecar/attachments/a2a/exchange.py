@@ -11,12 +11,14 @@ import asyncio
 import json
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part
 from anp.interaction.errors import InteractionError
+from anp.protocols.a2a.intents import INTENTS, SkillSchemas, intent_of
+from anp.protocols.a2a.words import INTENT_URI
 from anp.sidecar.attachments.a2a.parts import a2a_parts, file_part
 from anp.sidecar.attachments.a2a.tasks import News, TaskRecord, failure_of, is_over
 from anp.sidecar.attachments.attachment import AttachmentError, Progress, ToolError
@@ -28,6 +30,7 @@ from anp.sidecar.attachments.requester import (
     joins_updates,
 )
 from anp.sidecar.attachments.tool_errors import error_in
+from negotiation.exact_numbers import write_json
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ class TaskTalk:
         most: int,
         requester: Requester | None,
         report: Callable[[Progress], None] | None,
+        intents: SkillSchemas,
     ) -> None:
         """Take a call.
 
@@ -80,7 +84,9 @@ class TaskTalk:
             most: Most bytes of the result, or of one event where a requester takes it.
             requester: Takes parts and answers questions; None for a call of one turn.
             report: Takes the agent's words about its work.
+            intents: The agent's card, for intents.
         """
+        self._intents = intents
         self._client = client
         self._skill = skill
         self._context = context
@@ -99,7 +105,7 @@ class TaskTalk:
         """
         record = self._record
         try:
-            await self._follow(self._message(_parts_of(arguments)))
+            await self._follow(self._first(arguments))
             while self._requester and (question := record.question):
                 reply = await self._requester.ask(question)
                 record.go_on()
@@ -168,14 +174,30 @@ class TaskTalk:
             # It may have ended by itself, or cannot cancel; nothing hangs on it.
             logger.debug("task not cancelled skill=%s", self._skill, exc_info=True)
 
+    def _first(self, arguments: dict[str, Any]) -> SendMessageRequest:
+        if not self._intents.is_declared:
+            return self._message(_parts_of(arguments))
+        if self._skill not in self._intents.schemas:
+            # Which skill is meant can be said, and nothing about its arguments.
+            intent = intent_of(self._skill, {})
+            return self._message(_parts_of(arguments), intents=[intent])
+        intent = intent_of(self._skill, arguments)
+        text = f"{self._skill} {write_json(arguments, ensure_ascii=False)}"
+        words = [{"text": text, "mediaType": "text/plain"}]
+        return self._message(words, intents=[intent])
+
     def _message(
-        self, parts: list[dict[str, Any]], action: ReplyAction = ReplyAction.ACCEPT
+        self,
+        parts: list[dict[str, Any]],
+        action: ReplyAction = ReplyAction.ACCEPT,
+        *,
+        intents: Sequence[dict[str, Any]] = (),
     ) -> SendMessageRequest:
         from a2a.types.a2a_pb2 import SendMessageRequest
         from google.protobuf.json_format import ParseDict, ParseError
 
         record = self._record
-        metadata = {
+        metadata: dict[str, Any] = {
             "anpd/skill": self._skill,
             "anpd/caller": self._context.caller,
             "anpd/deadline": deadline_text(self._context),
@@ -185,12 +207,15 @@ class TaskTalk:
         if action is not ReplyAction.ACCEPT:
             metadata["anpd/action"] = str(action)
         is_first = not record.task_id
-        message = {
+        message: dict[str, Any] = {
             "messageId": self._context.call_id if is_first else uuid.uuid4().hex,
             "role": "ROLE_USER",
             "parts": parts,
             "metadata": metadata,
         }
+        if intents:
+            metadata[INTENTS] = list(intents)
+            message["extensions"] = [INTENT_URI]
         if not is_first:
             message |= {"taskId": record.task_id, "contextId": record.context_id}
         request = SendMessageRequest()

@@ -36,6 +36,9 @@ def as_tool(declared: DeclaredCapability) -> Tool:
         output_schema=ANY_OBJECT if output is None else dict(output),
         read_only=declared.read_only,
         idempotent=declared.idempotent,
+        tags=declared.tags,
+        examples=declared.examples,
+        output_modes=(declared.media_type,) if declared.media_type else (),
     )
 
 
@@ -54,6 +57,8 @@ def read_tool(found: Any) -> Tool:
         output_schema=ANY_OBJECT if output is None else output,
         read_only=found.get("read_only") is True,
         idempotent=found.get("idempotent") is True,
+        tags=found.get("tags", ()),
+        examples=found.get("examples", ()),
     )
 
 
@@ -104,6 +109,9 @@ def as_operation(declared: DeclaredCapability) -> HttpOperation:
         updates={} if declared.media_type in STREAM_TYPES else None,
         wrapped=None if output is None else False,
         read_only=declared.read_only or declared.method in {"GET", "HEAD"},
+        tags=declared.tags,
+        examples=declared.examples,
+        output_modes=(declared.media_type,) if declared.media_type else (),
         idempotent=declared.idempotent or declared.method in {"PUT", "DELETE"},
     )
 

@@ -87,7 +87,7 @@ class HttpEndpoint:
         spec = self._spec
         names = {("header", name.lower()) for name in spec.headers}
         names |= {("query", name) for name in spec.query}
-        if spec.bearer or spec.basic:
+        if spec.bearer or spec.basic or spec.uses_oauth:
             names.add(("header", "authorization"))
         return frozenset(names)
 

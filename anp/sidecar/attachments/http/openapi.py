@@ -215,6 +215,7 @@ class _Reader:
             wrapped=wrapped,
             read_only=method in READ_ONLY,
             idempotent=method in IDEMPOTENT,
+            tags=raw.get("tags", ()),
         )
 
     def _parameters(

@@ -142,7 +142,7 @@ class HttpService(Service):
 
     async def _fetch_elsewhere(self, place: Url) -> HttpAnswer:
         """Fetch a document from another host, which gets none of our secrets."""
-        bare = replace(self._spec, headers={}, query={}, bearer="", basic="")
+        bare = self._spec.without_secrets
         endpoint = HttpEndpoint(place, bare, max_answer=self._limits.max_document)
         try:
             await endpoint.open()

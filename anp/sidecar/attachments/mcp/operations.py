@@ -173,8 +173,18 @@ def of_tool(tool: McpTool) -> tuple[Tool, McpOperation]:
         output_schema=tool.output_schema if structured else TEXT_OUTPUT,
         read_only=bool(hints and hints.read_only_hint),
         idempotent=bool(hints and hints.idempotent_hint),
+        tags=_tags(tool.meta),
     )
     return described, _ToolCall(tool.name, structured, as_task)
+
+
+def _tags(meta: dict[str, Any] | None) -> Any:
+    """Return the tags of a tool, for which MCP has no place but its metadata."""
+    for key in ("fastmcp", "_fastmcp"):
+        found = (meta or {}).get(key)
+        if isinstance(found, dict):
+            return found.get("tags", ())
+    return ()
 
 
 def of_prompt(prompt: Prompt) -> tuple[Tool, McpOperation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,6 +46,9 @@ class Api:
 
     def get_bytes(self, path: str) -> bytes:
         return path.encode()
+
+    def download(self, path: str) -> Iterator[bytes]:
+        yield from (path[:4].encode(), path[4:].encode())
 
     def post(self, path: str, body: Any = None) -> Any:
         self.posted.append((path, body))

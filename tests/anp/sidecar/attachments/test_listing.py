@@ -1,15 +1,22 @@
-"""Tools whose schemas have patterns that are not run."""
+"""Tools as capabilities: patterns that are not run, tags and examples."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from mcp.types import Tool as McpTool
 
 from anp.sidecar.attachments.attachment import AttachmentLimits
+from anp.sidecar.attachments.declaration import DeclaredCapability
+from anp.sidecar.attachments.http.declared import as_operation, as_tool
+from anp.sidecar.attachments.http.openapi import read_openapi
 from anp.sidecar.attachments.listing import MAX_LEFT_OUT, Tool, read_tools
+from anp.sidecar.attachments.mcp.operations import of_tool
 from anp.sidecar.attachments.spec import AttachmentSpec
+from tests.clauses import clause
 
 SPEC = AttachmentSpec(kind="python", name="shop", target="shop:lookup")
 
@@ -53,3 +60,46 @@ def test_the_patterns_that_are_named_are_bounded() -> None:
     listing = read_tools(SPEC, [many], AttachmentLimits())
     assert len(listing.capabilities) == 1
     assert len(listing.skipped) == MAX_LEFT_OUT
+
+
+@clause("A2A-10")
+def test_tags_and_examples_of_others_are_short_texts_each_once() -> None:
+    odd = [" tea ", "tea", "", 5, None, "x" * 65, *(f"t{n}" for n in range(40))]
+    modes: Any = 7
+    tea = ["What tea is there?"]
+    given = replace(tool(), tags=odd, examples=tea, input_modes=modes)
+    (capability,) = read_tools(SPEC, [given], AttachmentLimits()).capabilities
+    assert capability.tags == ("tea", *(f"t{number}" for number in range(10)))
+    assert capability.examples == ("What tea is there?",)
+    assert capability.input_modes == ()
+    for wrong in ("tea", {"tea": 1}, None):
+        given = replace(tool(), tags=wrong)  # type: ignore[arg-type]  # of a child
+        (capability,) = read_tools(SPEC, [given], AttachmentLimits()).capabilities
+        assert capability.tags == ()
+
+
+@clause("A2A-10")
+def test_tags_come_from_where_a_capability_does() -> None:
+    declared = DeclaredCapability(
+        name="draw", tags=("art",), examples=("Draw it.",), media_type="image/png"
+    )
+    for made in (as_tool(declared), as_operation(declared)):
+        assert made.tags == ("art",)
+        assert made.examples == ("Draw it.",)
+        assert made.output_modes == ("image/png",)
+    for key in ("fastmcp", "_fastmcp"):
+        told = {
+            "name": "a",
+            "inputSchema": {"type": "object"},
+            "_meta": {key: {"tags": ["tea"]}},
+        }
+        described, _ = of_tool(McpTool.model_validate(told))
+        assert described.tags == ["tea"]
+    operation = {"tags": ["tea"], "responses": {"200": {"description": "Good."}}}
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "Shop", "version": "1"},
+        "paths": {"/tea": {"get": operation}},
+    }
+    (found,) = read_openapi(document).operations
+    assert found.tags == ["tea"]

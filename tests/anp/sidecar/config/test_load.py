@@ -272,10 +272,12 @@ def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
         *("public_url", "model", "base_url", "peers", "api_key", "reasoning"),
         *("temperature", "seed", "headers", "price", "publish", "ca_file"),
         *("tls_", "url", "api_port", "endpoint", "listen"),
+        *("provider", "documentation_url", "icon_url", "issuer", "audience", "keys"),
+        *("scopes", "token_url", "authorization_url", "openid_url"),
     )
     lines = [line for line in sections.splitlines() if not line.startswith(examples)]
     found = tomllib.loads("\n".join(lines))
-    assert len(found) == 20
+    assert len(found) == 21
     assert load(tmp_path, "\n".join(lines)) == load(tmp_path)
 
 

@@ -272,3 +272,15 @@ async def test_repairs_and_questions_are_paid_from_the_same_accounts(
 
 def _turn(direction: Direction, number: int, candidate: str) -> Turn:
     return Turn(direction, number, Status.NEGOTIATING, candidate, "", 0.0)
+
+
+@clause("A2A-3")
+async def test_a_caller_of_the_a2a_face_pays_from_its_own_account(store: Store) -> None:
+    made, _ = minds(store, answers(GOOD), listed=True, peer_calls=1)
+    ends = []
+    for number, caller in enumerate(("local:ann", "local:ann", "local:jwt:eve")):
+        thinking = made.think(caller, ours=False)
+        ends.append(await try_judging(thinking.mind, ware(f"{number}")))
+    assert [one is None for one in ends] == [True, False, True]
+    accounts = {one.account for one in store.spends(since="2000-01-01")}
+    assert accounts == {"local:ann", "local:jwt:eve"}

@@ -15,6 +15,7 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.peers.policy import PeerPolicy, PeerRules
 from cache.records.peers import PeerState
 from cache.store import Store
+from tests.clauses import clause
 
 KEY = PrivateKey.generate().public_bytes
 FORMS = {
@@ -75,3 +76,10 @@ async def test_who_is_not_listed_waits(policy: PeerPolicy) -> None:
     (known,) = policy.known(did)
     assert known.state is PeerState.WAITING
     assert policy.state(did) is PeerState.UNKNOWN
+
+
+@clause("A2A-3")
+async def test_a_caller_with_a_token_is_let_in(policy: PeerPolicy) -> None:
+    # As a listed peer it has an account of its own for model calls.
+    assert policy.is_listed("local:ann")
+    assert not policy.is_blocked("local:ann")

@@ -61,11 +61,28 @@ function host(url) {
 // A peer: the name its owner gave it, else its address, and the beginning of its DID.
 export function peer(did) {
   if (!did || did === "-") return "–";
+  const local = callerName(did);
+  if (local) return h("bdi", { class: "peer", title: did }, ...shown(local));
   const link = h("a", { class: "peer", href: `#/peers/${encodeURIComponent(did)}` });
   const name = names.get(did);
   link.append(name ? h("bdi", null, ...shown(name)) : "unnamed peer", " ");
   link.append(short(did, did.startsWith("did:key:") ? 14 : 32, 6));
   return link;
+}
+
+// The name of a caller that is no peer but has a token of ours or of a trusted issuer.
+export function callerName(did) {
+  const found = /^local:(jwt:)?(.*)$/s.exec(did);
+  if (!found) return null;
+  return found[1] ? `${decoded(found[2])} (A2A, by JWT)` : `${found[2]} (A2A)`;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 export function copyable(text) {

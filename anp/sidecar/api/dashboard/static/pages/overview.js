@@ -90,7 +90,7 @@ function latestCalls(found) {
     const name = words(one.capability ?? one.result?.capability ?? one.need ?? "a call", 80);
     return h("li", null,
       h("a", { href: one.direction === "served" ? "#/calls" : `#/calls/${one.id}` }, name),
-      chip(one.outcome ?? one.state), h("span", { class: "who" }, one.direction === "served" ? "from " : "with ", did?.startsWith("did:") ? peer(did) : words(did ?? "–", 60)), h("span", { class: "at" }, when(one.at ?? one.created)));
+      chip(one.outcome ?? one.state), h("span", { class: "who" }, one.direction === "served" ? "from " : "with ", did?.startsWith("did:") || did?.startsWith("local:") ? peer(did) : words(did ?? "–", 60)), h("span", { class: "at" }, when(one.at ?? one.created)));
   }));
 }
 

@@ -6,6 +6,10 @@ import { copyable, learnNames, nameOf, number, peer, short, when } from "../form
 import { offers } from "../offers.js";
 import { words } from "../peertext.js";
 
+const health = (one) => chip(one.health, { good: "good", away: "bad", failing: "bad" }[one.health]);
+const latency = (one) => (one.latency_ms === null ? "–" : `${number(one.latency_ms)} ms`);
+const failures = (one) => `${number(one.failed)} of ${number(one.answered + one.failed)}`;
+
 export async function show(_, { watch, put }) {
   const draw = async () => {
     const { peers } = await get("/v1/peers");
@@ -14,12 +18,15 @@ export async function show(_, { watch, put }) {
       "Peers",
       table(
         "Peers",
-        ["Peer", "State", "Address", "First seen", "Last seen"],
+        ["Peer", "State", "Health", "Version", "Latency", "Failed", "Address", "Last seen"],
         peers.map((one) => [
           [peer(one.did), one.changed_keys.length ? [" ", chip("other keys", "bad")] : null],
           chip(one.state),
+          health(one),
+          one.version ? words(one.version, 24) : "–",
+          latency(one),
+          failures(one),
           one.urls.length ? words(one.urls[0], 60) : "–",
-          when(one.first_seen),
           when(one.last_seen),
         ]),
         "There are no known peers yet. A peer is known after it proved its identity here, or after you called it.",
@@ -44,6 +51,12 @@ export async function showOne(did, tools) {
       ["DID", h("span", { class: "copyline" }, h("code", { class: "wrap" }, words(found.did, 2000)), copyable(found.did))],
       ["Also known as", found.aliases.length ? found.aliases.map((one) => h("code", { class: "wrap" }, words(one, 2000))) : null],
       ["Addresses", found.urls.length ? found.urls.map((one) => h("div", null, h("code", { class: "wrap" }, words(one, 400)))) : null],
+      ["Health", health(found)],
+      ["Problem", found.problem ? [words(found.problem, 300), " ", when(found.problem_at)] : null],
+      ["Version", found.version ? words(found.version, 64) : null],
+      ["Latency", latency(found)],
+      ["Failed of our calls and tasks", [failures(found), found.failed_at ? [", last ", when(found.failed_at)] : null]],
+      ["Not ended yet", number(found.at_work)],
       ["First seen", when(found.first_seen)],
       ["Last seen", when(found.last_seen)],
     ]),

@@ -1,0 +1,1 @@
+"""Tests of the A2A face without a socket."""
