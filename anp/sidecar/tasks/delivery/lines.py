@@ -14,7 +14,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -70,10 +70,10 @@ IDLE_CHECK = 5.0
 class LineWork(Protocol):
     """Everything that lines ask of those who know the sessions."""
 
-    async def dial(self, peer: str) -> tuple[Channel, str] | None:
+    async def dial(self, peer: str, protocol: str) -> tuple[Channel, str] | None:
         """Open a channel to a peer; return it with its protocol's URI.
 
-        None when the peer speaks no protocol for tasks.
+        None when the peer does not speak that protocol; "" stands for any for tasks.
         """
 
     async def take(self, line: Line, frame: OperationFrame) -> None:
@@ -82,11 +82,15 @@ class LineWork(Protocol):
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """Return what a peer has not acknowledged in a session; see `Sessions`."""
 
-    def untold(self, peer: str) -> list[str]:
-        """Return the sessions of which a peer does not know everything."""
+    def untold(self, peer: str, uri: str) -> list[str]:
+        """Return the sessions to go on with over a line of a protocol."""
 
-    def needs_line(self, peer: str) -> bool:
-        """Return whether we have to dial a peer, to tell or to hear something."""
+    def needs_line(self, peer: str, protocols: Container[str]) -> bool:
+        """Return whether we have to dial a peer, to tell or to hear something.
+
+        Args:
+            protocols: Only for sessions that these carry; "" for those of any.
+        """
 
     def brings_news(self, peer: str) -> bool:
         """Return whether a peer works for us, and dials us when it has news."""
@@ -94,8 +98,8 @@ class LineWork(Protocol):
     def in_use(self, peer: str) -> bool:
         """Return whether something is at work for a peer."""
 
-    async def unspoken(self, peer: str) -> None:
-        """Do without the protocol what a peer has to do for us."""
+    async def unspoken(self, peer: str, protocol: str) -> None:
+        """Do without a protocol what a peer has to do for us."""
 
     def unsendable(self, log: str, send: Send, reason: str) -> None:
         """Take note of an operation that no frame can carry."""
@@ -123,6 +127,7 @@ class Line:
         self, channel: Channel, uri: str, limits: WrittenLimits, work: LineWork
     ) -> None:
         self.channel = channel
+        self.uri = uri
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 
@@ -333,28 +338,34 @@ class Lines:
         self._work = work
         self._limits = limits
         self._lines: dict[str, list[Line]] = {}
-        self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._keeping: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._renewer = Renewer()
         self._using: set[asyncio.Task[None]] = set()
 
-    def find(self, peer: str) -> Line | None:
-        """Return the newest open line to a peer, or None."""
+    def find(self, peer: str, protocol: str = "") -> Line | None:
+        """Return the newest open line to a peer, or None.
+
+        Args:
+            protocol: URI of the one that it has to speak; empty for any.
+        """
         for line in reversed(self._lines.get(agent_name(peer), ())):
-            if not line.closed and line.channel.open:
+            fits = protocol in ("", line.uri)
+            if fits and not line.closed and line.channel.open:
                 return line
         return None
 
-    def want(self, peer: str, *, once: bool = False) -> None:
+    def want(self, peer: str, *, once: bool = False, protocol: str = "") -> None:
         """See to it that there is a line to a peer as long as we need one.
 
         Args:
             once: Dial it also when it would dial us, since it may not reach us.
+            protocol: URI of the one that it has to speak; empty for any.
         """
-        agent = agent_name(peer)
-        if agent not in self._keeping:
+        key = agent_name(peer), protocol
+        if key not in self._keeping:
             # Not the work of whoever needs it first.
-            self._keeping[agent] = asyncio.create_task(
-                self._keep(peer, agent, once), context=contextvars.Context()
+            self._keeping[key] = asyncio.create_task(
+                self._keep(peer, key, once), context=contextvars.Context()
             )
 
     async def serve(self, channel: Channel, uri: str) -> None:
@@ -375,7 +386,7 @@ class Lines:
             lines.remove(line)
             if not lines:
                 self._lines.pop(agent, None)
-            other = self.find(agent)
+            other = self.find(agent, uri) or self.find(agent)
             if other is not None:
                 # What was under way on this one is lost.
                 self._tell_all(other)
@@ -388,17 +399,17 @@ class Lines:
         await asyncio.gather(*keeping, return_exceptions=True)
 
     def _tell_all(self, line: Line) -> None:
-        for log in self._work.untold(line.peer):
+        for log in self._work.untold(line.peer, line.uri):
             line.put_off(log)
 
-    async def _keep(self, peer: str, agent: str, once: bool) -> None:
+    async def _keep(self, peer: str, key: tuple[str, str], once: bool) -> None:
         """Have a line to a peer until it has nothing to do for us."""
-        wait = FIRST_WAIT
+        wait, protocol = FIRST_WAIT, key[1]
         try:
             # Nothing is awaited between the last look and the end of this.
-            while once or self._work.needs_line(peer):
+            while once or self._work.needs_line(peer, {protocol}):
                 try:
-                    kept, once = await self._kept(peer), False
+                    kept, once = await self._kept(peer, protocol), False
                     if kept:
                         wait = FIRST_WAIT
                         continue
@@ -409,30 +420,30 @@ class Lines:
                 await asyncio.sleep(wait * random.uniform(0.8, 1.2))
                 wait = min(2 * wait, MOST_WAIT)
         finally:
-            self._keeping.pop(agent, None)
+            self._keeping.pop(key, None)
 
-    async def _kept(self, peer: str) -> bool:
+    async def _kept(self, peer: str, protocol: str) -> bool:
         """Have a line to a peer for a while; False if it speaks no such protocol."""
-        if self.find(peer) is not None:
+        if self.find(peer, protocol) is not None:
             await asyncio.sleep(FIRST_WAIT)
             return True
-        dialled = await self._work.dial(peer)
+        dialled = await self._work.dial(peer, protocol)
         if dialled is None:
-            await self._work.unspoken(peer)
+            await self._work.unspoken(peer, protocol)
             return False
         channel, uri = dialled
-        await self.use(channel, uri, self._needed(channel.peer_did))
+        await self.use(channel, uri, self._needed(channel.peer_did, uri))
         return True
 
-    def _needed(self, peer: str) -> Callable[[], bool]:
+    def _needed(self, peer: str, uri: str) -> Callable[[], bool]:
         """Return what tells whether a line of ours is needed."""
 
         def is_needed() -> bool:
-            line = self.find(peer)
+            line = self.find(peer, uri)
             silence = 0.0 if line is None else time.monotonic() - line.heard
             # What waits for us comes at once, when we have come by ourselves.
             hears = silence < NEWS_SILENCE and self._work.brings_news(peer)
-            return hears or self._work.needs_line(peer)
+            return hears or self._work.needs_line(peer, {"", uri})
 
         return is_needed
 
@@ -455,7 +466,7 @@ class Lines:
 
     def _succeed(self, channel: Channel, uri: str) -> None:
         """Go on with the channel that follows another whose key ends."""
-        needed = self._needed(channel.peer_did)
+        needed = self._needed(channel.peer_did, uri)
         using = asyncio.create_task(self.use(channel, uri, needed))
         self._using.add(using)
         using.add_done_callback(self._using.discard)
