@@ -128,10 +128,11 @@ async def test_a_message_names_where_its_task_is_told(
     tmp_path: Path, version: str
 ) -> None:
     async with face(tmp_path) as (url, _), receiver(TOKEN) as at:
+        await at.trust(url)
         skill = data("story.story", topic="wire")
         task = await send(url, version, skill, target(at, version))
         await completed(at)
-        assert at.refused == 0
+        assert at.problems == []
         assert {one["authorization"] for one in at.heads} == {"Bearer of-the-receiver"}
         assert {one["x-a2a-notification-token"] for one in at.heads} == {TOKEN}
         kinds = {one["content-type"] for one in at.heads}
@@ -242,6 +243,7 @@ async def test_a_receiver_that_is_away_for_a_minute(tmp_path: Path) -> None:
 
 async def _away(folder: Path, version: str, *, seconds: float) -> None:
     async with face(folder, seconds=300) as (url, house), receiver(TOKEN) as at:
+        await at.trust(url)
         await at.stop()
         skill = data("story.story", topic="wire")
         await send(url, version, skill, target(at, version))
@@ -264,6 +266,50 @@ async def _away(folder: Path, version: str, *, seconds: float) -> None:
         if version == "1.0":
             assert "".join(map(words, at.came)) == "Once upon a time: wire"
         assert await house.provider.tasks.outbox.letters() == []
+        assert at.problems == []
+
+
+@clause("A2A-25", "A2A-3")
+async def test_a_receiver_tells_what_the_face_signed_from_all_else(
+    tmp_path: Path,
+) -> None:
+    async with face(tmp_path) as (url, _), receiver(TOKEN) as at:
+        await at.trust(url)
+        await send(
+            url,
+            "1.0",
+            data("twice.twice", number=1),
+            {"url": at.url, "token": TOKEN},
+        )
+        await completed(at)
+        assert at.problems == []
+        number = len(at.came)
+        for headers, _ in at.requests:
+            # A receiver that has no credentials of its own finds it here, too.
+            signed = headers["x-a2a-notification-signature"]
+            assert headers["authorization"] == f"Bearer {signed}"
+        headers, body = at.requests[-1]
+        of_us = {name: headers[name] for name in headers if name.startswith("x-a2a")}
+
+        async def again(**more: Any) -> None:
+            sent = {"headers": of_us, "content": body, **more}
+            async with httpx.AsyncClient(trust_env=False) as http:
+                assert (await http.post(at.url, **sent)).status_code == 401
+
+        await again()
+        await again(content=body.replace(b"COMPLETED", b"FAILED"))
+        await again(headers={**of_us, "x-a2a-notification-token": "other"})
+        await again(headers={"x-a2a-notification-token": TOKEN})
+        at.later = 301
+        await again()
+        assert at.problems == [
+            "seen before",
+            "another body",
+            "another token",
+            "KeyError",
+            "too old",
+        ]
+        assert len(at.came) == number
 
 
 @clause("A2A-25")

@@ -21,6 +21,7 @@ from anp.sidecar.a2a.card import AGENTS
 from anp.sidecar.a2a.door.admission import A2aDoor, NotAdmitted
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.extensions import with_extensions
+from anp.sidecar.a2a.push_signature import KEYS_PATH
 from anp.sidecar.a2a.rest import rest_error, rest_routes
 from anp.sidecar.a2a.rpc import A2aRpc, fault_of, id_of, rpc_error
 from negotiation.errors import JsonError
@@ -55,6 +56,7 @@ class A2aFace:
         place: Callable[[Request], bool],
         card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
+        keys: dict[str, Any] | None = None,
     ) -> None:
         """Make the face.
 
@@ -63,12 +65,21 @@ class A2aFace:
             card: Makes the card that a caller may see, or everybody for None, of the
                 daemon or of one agent in it; None when there is no such agent.
             max_body: Largest request, in bytes.
+            keys: The JWK set that verifies push notifications; None if there are none.
         """
         self._rpc = rpc
         self._door = door
         self._place = place
         self._card = card
         self._max_body = max_body
+        self._keys = keys
+
+    async def keys(self, request: Request) -> Response:
+        """Answer with the keys that sign push notifications; everybody may read it."""
+        if self._keys is None:
+            return _turned_away(NotAdmitted(404, "nothing is signed here", {}))
+        age = {"Cache-Control": f"public, max-age={CARD_AGE}"}
+        return Response(_bytes(self._keys), 200, age, "application/json")
 
     async def card(self, request: Request) -> Response:
         """Answer with the card; who has it gets no second copy (304)."""
@@ -190,7 +201,8 @@ def make_face(face: A2aFace) -> ASGIApp:
 
 def _routes(face: A2aFace, prefix: str) -> list[Route]:
     cards = [Route(prefix + path, face.card, methods=["GET"]) for path in CARD_PATHS]
-    return [*cards, *rest_routes(face.rest, prefix)]
+    keys = Route(prefix + KEYS_PATH, face.keys, methods=["GET"])
+    return [*cards, keys, *rest_routes(face.rest, prefix)]
 
 
 def agent_of(request: Request) -> str:

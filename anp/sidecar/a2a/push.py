@@ -30,6 +30,7 @@ from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
 from anp.protocols.a2a.writer import write_stream, write_task
 from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.push_signature import SIGNATURE_HEADER, PushSigner
 from anp.sidecar.tasks.delivery.attempts import Attempts, Letter
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.sessions import Sessions
@@ -89,7 +90,9 @@ class _Bringing:
 class PushDesk:
     """Keeps the addresses of callers, and brings what happens in their tasks."""
 
-    def __init__(self, sessions: Sessions, fetcher: Fetcher) -> None:
+    def __init__(
+        self, sessions: Sessions, fetcher: Fetcher, signer: PushSigner
+    ) -> None:
         """Bring nothing yet; see `start`.
 
         Args:
@@ -97,6 +100,7 @@ class PushDesk:
         """
         self._sessions = sessions
         self._fetcher = fetcher
+        self._signer = signer
         self._bringing: dict[tuple[str, str, str], _Bringing] = {}
         self._used: Counter[str] = Counter()
         self._places: dict[str, asyncio.Semaphore] = {}
@@ -342,12 +346,13 @@ class PushDesk:
         headers = {"Content-Type": CONTENT_TYPES[A2aVersion(target.version)]}
         if target.token:
             headers["X-A2A-Notification-Token"] = target.token
-        if target.scheme:
-            value = f"{target.scheme} {target.credentials}".strip()
-            headers["Authorization"] = value
         one.oldest = one.oldest or event.at
         places = self._places.setdefault(one.caller, asyncio.Semaphore(MAX_AT_ONCE))
         async with places:
+            # Signed anew for each attempt, so that what was away long is not too old.
+            signed = self._signer.sign(body, url=target.url, task=one.known)
+            headers[SIGNATURE_HEADER] = signed
+            headers |= _authorization(target, signed)
             await self._fetcher.post(
                 target.url, body, headers=headers, deadline=DEADLINE
             )
@@ -363,6 +368,17 @@ def _body(view: A2aView, update: TaskUpdate, version: A2aVersion) -> bytes:
         else write_stream(update, version)
     )
     return write_json(written, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _authorization(target: PushTarget, signed: str) -> dict[str, str]:
+    """Return the header in which a receiver's own credentials stand, or else the JWT.
+
+    A caller that names a bearer without credentials expects a JWT in that place.
+    """
+    if target.credentials or target.scheme.lower() not in ("", "bearer"):
+        value = f"{target.scheme} {target.credentials}".strip()
+        return {"Authorization": value} if target.scheme else {}
+    return {"Authorization": f"Bearer {signed}"}
 
 
 def _config(known: KnownTask, target: PushTarget) -> PushConfig:

@@ -22,6 +22,7 @@ from anp.sidecar.a2a.gateway import PEERS, A2aGateway
 from anp.sidecar.a2a.own_desk import OwnDesk
 from anp.sidecar.a2a.peer_desk import PeerDesk, PeerSkills
 from anp.sidecar.a2a.push import PushDesk
+from anp.sidecar.a2a.push_signature import PURPOSE, PushSigner
 from anp.sidecar.a2a.rpc import A2aRpc
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
@@ -61,11 +62,13 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         rate=config.max_requests,
         on_change=daemon.exposure.set_callers,
     )
-    cards = A2aCards(facts_of(config, own), daemon.capability_calls.gate)
+    facts = facts_of(config, own)
+    cards = A2aCards(facts, daemon.capability_calls.gate)
     for fault in card_faults(await cards.card(None, "") or {}):
         logger.warning("fault of the card: %s", fault)
     # Its places are its own, so that slow receivers hold up no documents of peers.
-    pushes = PushDesk(daemon.tasks.sessions, make_fetcher(daemon.config.fetch))
+    signer = PushSigner(daemon.identities.key_for(PURPOSE), facts.url)
+    pushes = PushDesk(daemon.tasks.sessions, make_fetcher(daemon.config.fetch), signer)
     desk = OwnDesk(daemon.tasks, daemon.identities.canonical, pushes=pushes)
     rpc = A2aRpc(desk, cards.extended)
     face = A2aFace(
@@ -74,6 +77,7 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         place=lambda request: admit(request.scope),
         card=cards.card,
         max_body=config.max_body,
+        keys=signer.keys,
     )
     port = listener.getsockname()[1]
     app = A2aGuard(make_face(face), port if config.open else None)
