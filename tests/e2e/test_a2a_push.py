@@ -19,6 +19,8 @@ from google.protobuf.json_format import ParseDict
 
 from anp.identity.web.fetcher import Fetcher
 from anp.sidecar.a2a import push
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.tokens import token_book
 from anp.sidecar.process import a2a_face
 from anp.sidecar.process.a2a_face import serve_a2a
 from anp.sidecar.tasks.delivery import attempts
@@ -26,7 +28,7 @@ from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
 from tests.e2e.push_receiver import Receiver, receiver
-from tests.e2e.test_a2a_face import ASK, STREAM, client_of, data
+from tests.e2e.test_a2a_face import ASK, SLOW, STREAM, client_of, data
 from tests.waiting import until
 
 LOOPBACK = {"fetch__allow": ["127.0.0.0/8"], "fetch__allow_http_loopback": True}
@@ -38,7 +40,7 @@ async def face(
     folder: Path, *, is_open: bool = True, **more: Any
 ) -> AsyncIterator[tuple[str, House]]:
     flags: dict[str, Any] = {"a2a__listen": "127.0.0.1:0", "a2a__open": is_open}
-    functions = {"story": STREAM, "order": ASK}
+    functions = {"story": STREAM, "order": ASK, "slow": SLOW}
     async with (
         house_in(folder, more=functions, **flags, **{**LOOPBACK, **more}) as house,
         serve_a2a(house.provider) as url,
@@ -473,6 +475,52 @@ async def test_nobody_sets_or_sees_addresses_of_anothers_task(tmp_path: Path) ->
             assert answer["error"]["code"] == -32001
             answer = await rpc(url, name, config, token=tokens["ann"])
             assert "result" in answer
+
+
+@clause("A2A-3", "A2A-25")
+async def test_with_a_token_end_its_addresses_and_streams(tmp_path: Path) -> None:
+    async with face(tmp_path, is_open=False) as (url, house), receiver() as at:
+        book = token_book(house.provider.home)
+        for name in ("ann", "bob"):
+            book.add(A2aCaller(name=name), f"of {name}")
+        heads = {"A2A-Version": "1.0", "Authorization": "Bearer of ann"}
+        order = {
+            "messageId": "m",
+            "role": "ROLE_USER",
+            "parts": [data("order.order", item="tea")],
+        }
+        made = await rpc(url, "SendMessage", {"message": order}, token="of ann")
+        task = made["result"]["task"]["id"]
+        config = {"taskId": task, "url": at.url}
+        await rpc(url, "CreateTaskPushNotificationConfig", config, token="of ann")
+        sessions = house.provider.tasks.sessions
+        known = await sessions.task(task)
+        assert known is not None
+        slow = {**order, "messageId": "s", "parts": [data("slow.slow", seconds=60)]}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
+        events = []
+        async with (
+            httpx.AsyncClient(trust_env=False, timeout=30, headers=heads) as http,
+            http.stream(
+                "POST", url, json={**body, "params": {"message": slow}}
+            ) as stream,
+        ):
+            async for line in stream.aiter_lines():
+                events.append(line)
+                book.revoke("ann")
+                # Another token under her name is another one.
+                book.add(A2aCaller(name="ann"), "new")
+        assert events
+        assert "COMPLETED" not in str(events)
+
+        async with asyncio.timeout(10):
+            # Nobody tells the owner of it.
+            while (await sessions.conversation(known.log)).pushes:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        more = {**order, "messageId": "n", "taskId": task, "parts": [{"text": "two"}]}
+        ended = await rpc(url, "SendMessage", {"message": more}, token="new")
+        assert ended["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert at.came == []
 
 
 @clause("A2A-25")

@@ -71,6 +71,7 @@ class _Bringing:
 
     name: str
     caller: str
+    grant: str
     known: str
     "Id of the task in A2A."
 
@@ -91,19 +92,27 @@ class PushDesk:
     """Keeps the addresses of callers, and brings what happens in their tasks."""
 
     def __init__(
-        self, sessions: Sessions, fetcher: Fetcher, signer: PushSigner
+        self,
+        sessions: Sessions,
+        fetcher: Fetcher,
+        signer: PushSigner,
+        *,
+        holds: Callable[[str, str], bool],
     ) -> None:
         """Bring nothing yet; see `start`.
 
         Args:
             fetcher: Refuses inward addresses; its places are for this alone.
+            holds: Says, of a caller's id and `grant`, whether its addresses count.
         """
+        self._holds = holds
         self._sessions = sessions
         self._fetcher = fetcher
         self._signer = signer
         self._bringing: dict[tuple[str, str, str], _Bringing] = {}
         self._used: Counter[str] = Counter()
         self._places: dict[str, asyncio.Semaphore] = {}
+        self._dropping: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Go on with what a stop or a kill interrupted."""
@@ -114,13 +123,14 @@ class PushDesk:
                     if not target.done:
                         item = await self._sessions.item_of(log, target.task)
                         self._begin(log, item, target, _caller_of(conversation))
+        self.recheck()
 
     async def close(self) -> None:
         """Bring nothing more; what waits is brought after the next start."""
         running = [one.running for one in self._bringing.values() if one.running]
         for task in running:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*running, *self._dropping, return_exceptions=True)
 
     # The methods of A2A. All raise `A2aError`.
 
@@ -141,6 +151,7 @@ class PushDesk:
             token=config.token,
             scheme=config.scheme,
             credentials=config.credentials,
+            grant=caller.grant,
             told=after,
         )
         kept = await self._apply(known.log, lambda c: c.push(made))
@@ -249,7 +260,7 @@ class PushDesk:
     # Bringing
 
     def _begin(self, log: str, known: str, target: PushTarget, caller: str) -> None:
-        one = _Bringing(log, target.task, target.id, caller, known)
+        one = _Bringing(log, target.task, target.id, caller, target.grant, known)
         if one.key in self._bringing:
             return
         self._bringing[one.key] = one
@@ -339,6 +350,24 @@ class PushDesk:
         await self._sessions.apply(
             one.log, lambda c: c.pushed(one.task, one.name, told=told, done=done)
         )
+
+    def recheck(self) -> None:
+        """End the addresses that were set with a token that counts no more."""
+        grants = {(one.caller, one.grant) for one in self._bringing.values()}
+        ended = {one for one in grants if not self._holds(*one)}
+        for one in list(self._bringing.values()):
+            if (one.caller, one.grant) in ended:
+                self._end(one.key)
+                task = asyncio.create_task(self._drop(one))
+                self._dropping.add(task)
+                task.add_done_callback(self._dropping.discard)
+
+    async def _drop(self, one: _Bringing) -> None:
+        with contextlib.suppress(InteractionError):
+            await self._sessions.apply(
+                one.log, lambda c: c.stop_push(one.task, one.name)
+            )
+            logger.info("push ended, its token counts no more task=%s", one.known)
 
     async def _tell(
         self, one: _Bringing, target: PushTarget, event: SessionEvent, body: bytes

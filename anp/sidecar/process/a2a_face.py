@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from anp.sidecar.a2a.card import CardFacts, card_faults, make_card
 from anp.sidecar.a2a.cards import A2aCards, facts_of
-from anp.sidecar.a2a.door.admission import A2aDoor
+from anp.sidecar.a2a.door.admission import LOOK, A2aDoor
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.door.key_source import make_issuer
 from anp.sidecar.a2a.door.tokens import token_book
@@ -66,9 +66,10 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     cards = A2aCards(facts, daemon.capability_calls.gate)
     for fault in card_faults(await cards.card(None, "") or {}):
         logger.warning("fault of the card: %s", fault)
-    # Its places are its own, so that slow receivers hold up no documents of peers.
     signer = PushSigner(daemon.identities.key_for(PURPOSE), facts.url)
-    pushes = PushDesk(daemon.tasks.sessions, make_fetcher(daemon.config.fetch), signer)
+    # Its places are its own, so that slow receivers hold up no documents of peers.
+    fetcher = make_fetcher(daemon.config.fetch)
+    pushes = PushDesk(daemon.tasks.sessions, fetcher, signer, holds=door.holds)
     desk = OwnDesk(daemon.tasks, daemon.identities.canonical, pushes=pushes)
     rpc = A2aRpc(desk, cards.extended)
     face = A2aFace(
@@ -82,6 +83,7 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     port = listener.getsockname()[1]
     app = A2aGuard(make_face(face), port if config.open else None)
     await pushes.start()
+    watch = asyncio.create_task(_watch(door, pushes))
     daemon.tasks.outbox.beside.append(pushes)
     try:
         async with served(listener, app, name="a2a", limits=LIMITS):
@@ -89,7 +91,16 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
             yield own
     finally:
         daemon.tasks.outbox.beside.remove(pushes)
+        watch.cancel()
         await pushes.close()
+
+
+async def _watch(door: A2aDoor, pushes: PushDesk) -> None:
+    """End what was begun with tokens that count no more."""
+    while True:
+        await asyncio.sleep(LOOK)
+        door.look()
+        pushes.recheck()
 
 
 @contextlib.asynccontextmanager
