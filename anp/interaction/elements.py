@@ -406,6 +406,9 @@ class PushTarget:
 
     credentials: str = ""
 
+    grant: str = ""
+    "Hash of the token with which it was set, and with which it ends; empty for none."
+
     told: int = 0
     "Number of the newest event of which it is told."
 
