@@ -88,9 +88,15 @@ class Occasion:
     signals: Mapping[str, Any]
     "What each trigger that was there brought, by the trigger's number from 0."
 
+    is_joined: bool = False
+    "True when every trigger had to be there."
+
     def as_json(self) -> dict[str, Any]:
         """Return the object that a condition is about, and that a task can be given."""
-        return {"at": time_text(self.at), "signals": dict(self.signals)}
+        brought: dict[str, Any] = {"at": time_text(self.at)}
+        if self.is_joined:
+            return brought | {"events": dict(self.signals)}
+        return brought | {"event": next(iter(self.signals.values()), None)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +302,7 @@ class Watch:
             return []
         brought = {other: one[1] for other, one in self._signals.items()}
         self._signals = {}
-        return [Occasion(key=key, at=at, signals=brought)]
+        return [Occasion(key=key, at=at, signals=brought, is_joined=True)]
 
     def fire(self, occasion: Occasion, *, now: float) -> Firing | None:
         """Start the task, unless a limit forbids it; the condition held."""

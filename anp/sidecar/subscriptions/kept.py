@@ -20,6 +20,7 @@ from anp.interaction.triggers.watch import Ended, Firing, Watch
 from cache.errors import RecordError
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.store import Store
+from negotiation.exact_numbers import read_number, write_json
 
 __all__ = ["PURPOSE", "Kept", "KeptRun", "Order", "SubscriptionBook", "Watcher"]
 
@@ -246,7 +247,7 @@ class SubscriptionBook:
 
     def _seal(self, content: Mapping[str, Any], place: str) -> str:
         nonce = os.urandom(NONCE_SIZE)
-        data = json.dumps(content, separators=(",", ":")).encode()
+        data = write_json(content).encode()
         sealed = nonce + self._cipher.encrypt(nonce, data, place.encode())
         return base64.b64encode(sealed).decode("ascii")
 
@@ -256,7 +257,7 @@ class SubscriptionBook:
             clear = self._cipher.decrypt(
                 data[:NONCE_SIZE], data[NONCE_SIZE:], place.encode()
             )
-            found: dict[str, Any] = json.loads(clear)
+            found: dict[str, Any] = json.loads(clear, parse_float=read_number)
         except (InvalidTag, ValueError, binascii.Error) as exc:
             raise RecordError("a subscription cannot be opened") from exc
         return found

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from anp.errors import CallError, ErrorKind, UnknownError
+from anp.errors import UnknownError
 from anp.identity.dids import Identities
 from anp.interaction.elements import Message, MessagePurpose, Part, SenderRole, Task
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -54,6 +54,7 @@ class SubscriptionService:
         self._identities = identities
         self._validator = validator
         self._clock = clock
+        self._publish = publish
         self.book = book
         self.scheduler = Scheduler(
             book, start=self._start, fits=self._fits, publish=publish, clock=clock
@@ -76,11 +77,13 @@ class SubscriptionService:
         given: Mapping[str, Any],
         *,
         maker: Maker,
+        by_peer: bool = False,
     ) -> Kept:
         """Watch triggers, and send a task to a peer whenever they hold (GBZ-64).
 
         Args:
             given: The object with the triggers; see `read_subscription`.
+            by_peer: The peer watches and does the task (GBZ-65).
 
         Raises:
             InteractionError: A field is wrong.
@@ -126,13 +129,31 @@ class SubscriptionService:
             raise UnknownError(f"there is no subscription {name[:80]}")
         return found
 
-    async def emit(self, happening: Happening) -> list[str]:
+    async def tell(
+        self, type_: str, data: Mapping[str, Any], *, name: str
+    ) -> list[str]:
         """Take an event of the local agent or its owner.
+
+        Args:
+            name: Its id; a repeat starts nothing.
 
         Returns:
             Ids of the subscriptions that it started; their firings are stored.
         """
+        subject = data.get("subject")
+        happening = Happening(
+            id=name,
+            source=EventSource.LOCAL,
+            type=type_,
+            at=self._clock(),
+            data=data,
+            subject=subject if isinstance(subject, str) else "",
+        )
         return await self.scheduler.observe(happening)
+
+    def publish(self, kind: str, data: dict[str, Any]) -> None:
+        """Tell who follows the daemon's events; states of tasks are events here."""
+        self._publish(kind, data)
 
     # What a firing starts
 
@@ -192,23 +213,3 @@ def _parts(order: Order, run: KeptRun) -> Sequence[Part]:
     if order.text is not None:
         found.append(Part.text(order.text))
     return found
-
-
-def local_event(
-    type_: str, data: Mapping[str, Any], *, name: str, at: float
-) -> Happening:
-    """Return an event that the local agent or its owner tells."""
-    subject = data.get("subject", "")
-    return Happening(
-        id=name,
-        source=EventSource.LOCAL,
-        type=type_,
-        at=at,
-        data=data,
-        subject=subject if isinstance(subject, str) else "",
-    )
-
-
-def no_room(limit: int) -> CallError:
-    """Return the refusal of one subscription too many."""
-    return CallError(ErrorKind.POLICY, f"at most {limit} subscriptions may be open")
