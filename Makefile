@@ -17,7 +17,7 @@ PIP    := -m pip --disable-pip-version-check -q
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call push-minute test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -34,6 +34,7 @@ help:
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
+	@echo "make cron-years  two years of cron in all zones that change their clocks, with kills (ten minutes)"
 	@echo "make push-minute  push notifications for a receiver that is away for a minute"
 	@echo "make test-everything  the MCP reference server attached, by every face"
 	@echo "make obedient over eighty attacks on a model that obeys every text (three minutes)"
@@ -235,6 +236,10 @@ bench-files: venv
 
 long-call: venv
 	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times
+
+# A clock of its own runs; nothing waits. `make test` has a selection.
+cron-years: venv
+	$(BIN)/python -m tests.anp.interaction.triggers.cron_years
 
 # The receiver of push notifications is away for a real minute.
 push-minute: venv
