@@ -68,8 +68,7 @@ def expected(expression: str, zone: ZoneInfo) -> list[float]:
     day = BEGIN.date()
     while day < END.date() + timedelta(days=1):
         if not sundays or day.isoweekday() == 7:
-            for hour in sorted(hours):
-                found.append(_fixed(day, hour, *minutes, zone=zone))
+            found += [_fixed(day, hour, *minutes, zone=zone) for hour in sorted(hours)]
         day += timedelta(days=1)
     kept = {at for at in found if BEGIN.timestamp() < at <= END.timestamp()}
     return sorted(kept)
