@@ -24,6 +24,7 @@ from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.peers.web_identity import make_resolver
+from anp.sidecar.plans.desk import PlanDesk
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
@@ -131,6 +132,12 @@ class Daemon:
             own_url=lambda: self.url,
         )
         self.dispatcher, self.announcer = discovery.dispatcher, discovery.announcer
+        self.plans = PlanDesk(
+            tasks=self.tasks,
+            dispatcher=self.dispatcher,
+            finder=self.finder,
+            identities=self.identities,
+        )
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),

@@ -53,6 +53,9 @@ class Candidate:
     capability: str
     "Full name of the capability there."
 
+    repeatable: bool = False
+    "By the peer's word a second run does no more than the first."
+
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
@@ -117,7 +120,13 @@ class Candidates:
         for peer, capabilities in zip(listed, published, strict=False):
             named = of_name(wanted, capabilities)
             if len(named) == 1:
-                one = Candidate(peer.did, address_of(peer), named[0].name)
+                offered = named[0]
+                one = Candidate(
+                    peer.did,
+                    address_of(peer),
+                    offered.name,
+                    repeatable=offered.read_only or offered.idempotent,
+                )
                 found.append((one, peer))
         ordered = by_rate(found, self._rated, now=self._measures.clock())
         return [candidate for candidate, _ in ordered]

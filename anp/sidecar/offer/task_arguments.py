@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from anp.interaction.chunks import MAX_CONTENT
 from anp.interaction.elements import Part, PartKind, Task
+from anp.interaction.stored import element_size
 from anp.sidecar.attachments.part_json import part_json, takes_file
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["LaidFile", "UnfitPartsError", "arguments_of"]
+__all__ = ["LaidFile", "UnfitPartsError", "arguments_of", "part_of"]
 
 MAX_INLINE: Final = 2 * 1024 * 1024
 "Most bytes of a file that an argument has in base64."
@@ -48,6 +51,15 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     for file in files:
         _lay(arguments, properties, file)
     return arguments
+
+
+def part_of(output: Any) -> Part:
+    """Return an output as a value, or as the text of one that needs chunks."""
+    part = Part.value(output)
+    if element_size(part) <= MAX_CONTENT:
+        return part
+    text = write_json(output, ensure_ascii=False, separators=(",", ":"))
+    return Part.text(text, media_type="application/json")
 
 
 def _values(
