@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, cast
 
 from anp.interaction.elements import LOCAL, Part, Task
 from anp.interaction.states import TaskState, is_terminal, outlook
@@ -104,7 +104,7 @@ class Plan:
     def read(cls, task: Task) -> tuple[Plan, list[tuple[Part, ...]]]:
         """Return the plan in a task that `request` made, and the contents of each."""
         first, *contents = task.messages[0].parts
-        value = dict(first.content)
+        value = dict(cast(Mapping[str, Any], first.content))
         subtasks = tuple(
             Subtask(**{**one, "peers": tuple(one["peers"])})
             for one in value.pop("subtasks")

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
+from anp.interaction.elements import Task
+from anp.interaction.plan import Plan, Subtask
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.plans import worker
 from anp.sidecar.tasks.chronicle import Chronicle
+from anp.sidecar.tasks.known import Maker
 from tests.clauses import clause
-from tests.e2e.neighbours import introduce, neighbours_in
+from tests.e2e.neighbours import address, introduce, neighbours_in
+from tests.waiting import until
 
 OSLO = {"input": {"city": "Oslo"}}
 
@@ -91,20 +98,93 @@ async def test_a_task_that_is_handed_back_goes_to_the_next_and_never_in_a_circle
     async with neighbours_in(tmp_path, "one", "two") as all_of:
         caller, one, two = all_of.values()
         await introduce(caller, one=one, two=two)
-        await introduce(one, caller=caller, two=two)
-        two.exposure.hide = None  # type: ignore[attr-defined]
-        async with api_of(caller) as api, api_of(one) as other:
-            proxied = await started(
-                api,
-                candidates=["caller-2", "one", "two"],
-                capability="weather.now",
-                **OSLO,
-            )
+        async with api_of(caller) as api:
+            names = ["no-one", "one", "two"]
+            now = {"capability": "weather.now", **OSLO}
+            proxied = await started(api, candidates=names, **now)
             found = await ended(caller, api, proxied)
-            assert found["state"] == "completed"
+            assert found["state"] == "completed", found
             (message,) = found["messages"]
             assert message["metadata"]["executor"] == one.did
             (passed,) = message["metadata"]["passed"]
-            assert passed["peer"] == "caller-2"
-            # A part at two, which is a candidate of one's in turn, and so on.
-            assert other is not None
+            assert (passed["peer"], passed["code"]) == ("no-one", "usage")
+            missing = {"candidates": ["one", "two"], "capability": "weather.later"}
+            found = await ended(caller, api, await started(api, **missing))
+            assert (found["state"], found["code"]) == ("failed", "unknown_action")
+            assert found["reason"].count("there is no capability") == 2
+            found = await ended(
+                caller, api, await started(api, find="now", proxy=True, **OSLO)
+            )
+            assert found["state"] == "completed"
+
+
+@clause("GBZ-62")
+async def test_no_task_goes_in_a_circle_and_a_cancelled_whole_cancels_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with neighbours_in(tmp_path, "one") as all_of:
+        caller, one = all_of.values()
+        await introduce(caller, one=one)
+        async with api_of(caller) as api:
+            # The peer does not know what is meant, and so asks: the task is at work.
+            whole = await started(api, candidates=["one"], text="something")
+            await until(lambda: one.tasks.desk.working == 1)
+            (there,) = await one.tasks.sessions.tasks()
+            visited = await one.plans.visited(there.id)
+            assert visited == (caller.did,)
+            back = Plan(subtasks=(Subtask(peers=(address(caller),)),), visited=visited)
+            known = await one.plans.start(back, [], maker=Maker.OWNER)
+            _, (failed,) = await Chronicle(one.tasks.sessions).wait(
+                [known.id], timeout=20
+            )
+            assert failed.task.state == "failed"
+            assert "goes in a circle" in failed.task.reason
+            # A daemon that does not look is told so by the one that has it again.
+            monkeypatch.setattr(worker, "loop_problem", lambda *_: "")
+            known = await one.plans.start(back, [], maker=Maker.OWNER)
+            _, (failed,) = await Chronicle(one.tasks.sessions).wait(
+                [known.id], timeout=20
+            )
+            assert (failed.task.state, failed.task.code) == ("failed", "loop")
+            assert (await api.post(f"/v1/tasks/{whole}/cancel", json={})).is_success
+            found = await ended(caller, api, whole)
+            assert found["state"] == "canceled"
+            await until(lambda: one.tasks.desk.working == 0)
+            assert (await one.tasks.task(there.id)).task.state == "canceled"
+
+
+@clause("GBZ-62")
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_plan_goes_on_after_a_stop_and_starts_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    async with neighbours_in(tmp_path, "one", "two") as all_of:
+        caller, one, two = all_of.values()
+        await introduce(caller, one=one, two=two)
+        create, reached = caller.tasks.create, asyncio.Event()
+
+        async def cut_off(log: str, task: Task) -> None:
+            if stored:
+                await create(log, task)
+            reached.set()
+            await asyncio.Event().wait()
+
+        async with api_of(caller) as api:
+            with monkeypatch.context() as patch:
+                patch.setattr(caller.tasks, "create", cut_off)
+                whole = await started(api, candidates=["one", "two"], text="something")
+                await reached.wait()
+                # The first is away when the plan goes on: what it has stays with it.
+                await caller.tasks.desk.close()
+            await caller.tasks.resume()
+            await until(lambda: one.tasks.desk.working == 1)
+            known = [one async for one in _parts_of(caller)]
+            assert len(known) == 1
+            assert two.tasks.desk.working == 0
+            assert (await caller.tasks.task(whole)).task.state == "working"
+
+
+async def _parts_of(daemon: Daemon) -> AsyncIterator[str]:
+    for known in await daemon.tasks.sessions.tasks():
+        if known.task.parent:
+            yield known.id

@@ -193,6 +193,12 @@ class PlanWorker(Worker):
                     verdict = self._plan.verdict(states)
                     if verdict is not None:
                         return verdict
+        except asyncio.CancelledError:
+            if self._ending is None:
+                # The daemon stops; what was stored is found again.
+                for starting in self._starting:
+                    starting.cancel()
+            raise
         finally:
             for work in running:
                 work.cancel()

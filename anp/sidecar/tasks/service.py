@@ -496,6 +496,5 @@ class TaskService:
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
     def _may_repeat(self, task: Task) -> bool:
-        return is_plan(task) or self._capabilities.is_repeatable(
-            task.capability, task.requester
-        )
+        repeatable = self._capabilities.is_repeatable
+        return is_plan(task) or repeatable(task.capability, task.requester)

@@ -258,9 +258,7 @@ class TaskOperations:
         """Send a message about a task of ours, such as an answer to its question."""
         known = await self._find(request)
         if is_plan(known.task):
-            raise ApiError(
-                409, "say it to a subtask, which its messages name"
-            )
+            raise ApiError(409, "say it to a subtask, which its messages name")
         parts = parts_of(
             body.parts,
             text=body.text,
