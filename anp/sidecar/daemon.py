@@ -11,6 +11,7 @@ from functools import partial
 
 from anp.channel.listener import Page
 from anp.identity.well_known import PATH, WellKnown, make_well_known
+from anp.sidecar.broadcast.broadcaster import Broadcaster
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.calls.keys import PURPOSE, CallKeys
@@ -132,6 +133,12 @@ class Daemon:
             own_url=lambda: self.url,
         )
         self.dispatcher, self.announcer = discovery.dispatcher, discovery.announcer
+        self.broadcaster = Broadcaster(
+            consensus=self.consensus,
+            directory=self.directory,
+            finder=self.finder,
+            requesters=self.binder.requesters,
+        )
         self.plans = PlanDesk(
             tasks=self.tasks,
             dispatcher=self.dispatcher,

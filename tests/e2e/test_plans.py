@@ -149,6 +149,9 @@ async def test_no_task_goes_in_a_circle_and_a_cancelled_whole_cancels_its_parts(
             assert (await api.post(f"/v1/tasks/{whole}/cancel", json={})).is_success
             found = await ended(caller, api, whole)
             assert found["state"] == "canceled"
+            late = await started(api, candidates=["one"], text="more", timeout=0.5)
+            found = await ended(caller, api, late)
+            assert (found["state"], found["code"]) == ("failed", "deadline")
             await until(lambda: one.tasks.desk.working == 0)
             assert (await one.tasks.task(there.id)).task.state == "canceled"
 
