@@ -30,7 +30,7 @@ _ENVELOPE: tuple[str, ...] = tuple(f"ENV-{number}" for number in range(1, 31))
 
 
 _INTERACTION: tuple[str, ...] = tuple(
-    f"GBZ-{number}" for number in (*range(1, 5), *range(7, 11), *range(19, 59))
+    f"GBZ-{number}" for number in (*range(1, 5), *range(7, 11), *range(19, 63))
 )
 "The clauses of GB/Z 185.6, seed 000, about sessions, tasks and two parties."
 
