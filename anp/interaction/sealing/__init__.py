@@ -29,5 +29,6 @@ sees who sends, when, to which group, and how much.
 * `message`: the bytes of a sealed message.
 * `transcript`: the hash over the messages of an epoch in their order.
 * `epoch`: one epoch of one member, which seals and opens.
+* `rows`: the stored form of one epoch.
 * `member`: one member of one sealed group, over all epochs, and its stored rows.
 """

@@ -243,7 +243,7 @@ class Walk(RuleBasedStateMachine):
 
 
 def test_walks_of_members_and_a_hub() -> None:
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Walk,
         settings=settings(max_examples=EXAMPLES, stateful_step_count=30, deadline=None),
     )
