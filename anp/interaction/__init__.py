@@ -14,4 +14,5 @@
 * `step`: Everything that follows from one input to a session, or from several at a
   time.
 * `groups`: Groups: members that talk through one hub, which numbers every message.
+* `sealing`: sealed groups, whose hub forwards messages that only the members can read.
 """
