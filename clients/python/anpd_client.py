@@ -333,6 +333,7 @@ class Anpd:
         depends_any: bool = False,
         find: str | None = None,
         notify: bool = False,
+        protocol: str = "",
         trust_first_use: bool = False,
     ) -> TaskState:
         """Start work that lasts at a peer, and return at once.
@@ -350,6 +351,7 @@ class Anpd:
             find: A capability's name in place of peer and capability: the task goes to
                 the best of the allowed peers that publish it.
             notify: Keep no connection; the peer dials our daemon when it has news.
+            protocol: URI of the protocol that has to carry it; empty for the best.
             trust_first_use: Allow a first use over an unencrypted connection; needs
                 the owner's token.
         """
@@ -358,6 +360,7 @@ class Anpd:
             "parts": self._parts(files),
             "depends_on": list(depends_on),
             "notify": notify,
+            "protocol": protocol,
             "trust_first_use": trust_first_use,
         }
         more = {"peer": peer, "session": session, "text": text, "find": find}

@@ -120,6 +120,12 @@ class Inbox:
         """Return the calls that have not ended, oldest first."""
         return [one for one in self._items.values() if not one.assignment.ending]
 
+    @property
+    def unread(self) -> int:
+        """Number of tasks that no agent was given yet; they wait over restarts."""
+        tasks = (one for one in self.items() if one.assignment.is_task)
+        return sum(not one.deliveries for one in tasks)
+
     def find(self, item_id: str) -> InboxItem:
         """Return a call by its id.
 
