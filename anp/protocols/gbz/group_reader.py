@@ -223,6 +223,7 @@ def _acknowledgement(group: str, ref: int, fields: Fields) -> GroupAcknowledgeme
         ref=ref,
         posted=tuple((first, second) for first, second in pairs),
         ticket=fields.optional_text("ticket"),
+        after=fields.integer("after"),
         state=None if state is None else _group(inner_fields(fields, state, "group")),
     )
 

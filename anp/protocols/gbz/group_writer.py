@@ -90,6 +90,8 @@ def group_frame(
                 posted=[list(pair) for pair in operation.posted],
                 ticket=operation.ticket,
             )
+            if operation.after is not None:
+                value["after"] = operation.after
             if operation.state is not None:
                 value["group"] = written_group(operation.state)
             return value

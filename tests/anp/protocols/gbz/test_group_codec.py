@@ -124,7 +124,12 @@ def test_posts_are_read_as_they_were_written(post: GroupPost) -> None:
     [
         GroupFetch(group="g", after=12),
         GroupAcknowledgement(
-            group="g", ref=9, posted=((3, 17), (4, 19)), ticket="t", state=GROUP
+            group="g",
+            ref=9,
+            posted=((3, 17), (4, 19)),
+            ticket="t",
+            state=GROUP,
+            after=3,
         ),
         GroupAcknowledgement(group="g", ref=0),
         RefusedGroupOperation(group="g", ref=3, code="taken", text="too late"),
