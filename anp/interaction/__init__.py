@@ -15,4 +15,6 @@
   time.
 * `groups`: Groups: members that talk through one hub, which numbers every message.
 * `sealing`: sealed groups, whose hub forwards messages that only the members can read.
+* `triggers`: Subscriptions: what starts a task again and again, without I/O and without
+  a clock.
 """

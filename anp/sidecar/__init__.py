@@ -29,4 +29,6 @@
 * `broadcast`: one message to many peers.
 * `plans`: tasks of this daemon's own, whose parts are given to peers.
 * `files`: Files of tasks, from disk to disk and never whole in memory.
+* `subscriptions`: Subscriptions: tasks that times, events and places start (GBZ-63 to
+  GBZ-66).
 """
