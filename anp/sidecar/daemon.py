@@ -11,6 +11,7 @@ from functools import partial
 
 from anp.channel.listener import Page
 from anp.identity.well_known import PATH, WellKnown, make_well_known
+from anp.sidecar.broadcast.broadcaster import Broadcaster
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.calls.keys import PURPOSE, CallKeys
@@ -24,6 +25,7 @@ from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.peers.web_identity import make_resolver
+from anp.sidecar.plans.desk import PlanDesk
 from anp.sidecar.subscriptions.parts import make_subscriptions
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
@@ -132,6 +134,18 @@ class Daemon:
             own_url=lambda: self.url,
         )
         self.dispatcher, self.announcer = discovery.dispatcher, discovery.announcer
+        self.broadcaster = Broadcaster(
+            consensus=self.consensus,
+            directory=self.directory,
+            finder=self.finder,
+            requesters=self.binder.requesters,
+        )
+        self.plans = PlanDesk(
+            tasks=self.tasks,
+            dispatcher=self.dispatcher,
+            finder=self.finder,
+            identities=self.identities,
+        )
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
