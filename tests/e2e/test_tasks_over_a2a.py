@@ -242,7 +242,7 @@ async def test_a_call_whose_result_is_too_large_ends_with_an_error(
     tmp_path: Path, uri: str
 ) -> None:
     big = {"big": 'def big(size: int) -> str:\n    return "x" * size\n'}
-    flags = {"consensus__use": True, "channels__max_frame": 70_000}
+    flags: dict[str, Any] = {"consensus__use": True, "channels__max_frame": 70_000}
     async with house_in(tmp_path, more=big, **flags) as house:
         request = CallRequest(
             peer=f"{house.provider.url}#{house.provider.did}",
