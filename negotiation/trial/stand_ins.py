@@ -86,11 +86,9 @@ class StandIns:
         """Return `value` as the page with a number; the last one ends the list."""
         schema = self._schemas.get(pages.capability, True)
         if not pages.following:
-            return (
-                self._put(schema, value, pages.items, [[]])
-                if number >= PAGES
-                else (value)
-            )
+            if number < PAGES:
+                return value
+            return self._put(schema, value, pages.items, [[]])
         if number >= PAGES - 1:
             without = _without(value, pages.following)
             if contradiction(schema, without) is None:
