@@ -26,5 +26,9 @@
 * `groups`: groups and schedules; still empty.
 * `tasks`: tasks that last, at peers and for peers.
 * `discovery`: peers found by what they publish, and registries.
+* `broadcast`: one message to many peers.
+* `plans`: tasks of this daemon's own, whose parts are given to peers.
 * `files`: Files of tasks, from disk to disk and never whole in memory.
+* `subscriptions`: Subscriptions: tasks that times, events and places start (GBZ-63 to
+  GBZ-66).
 """

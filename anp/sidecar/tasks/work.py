@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anp.channel.stranger_work import counted
-from anp.interaction.chunks import split_message
+from anp.interaction.chunks import MAX_CONTENT, split_message
 from anp.interaction.conversation import NOT_CHOSEN, Conversation, start_key
 from anp.interaction.elements import (
     LOCAL,
@@ -27,7 +27,6 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.step import Step
-from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import Progress, ToolError, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
@@ -40,22 +39,18 @@ from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
-from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
+from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of, part_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
-from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
 __all__ = ["Room", "SCHEMA", "URL", "Worker"]
 
 logger = logging.getLogger(__name__)
-
-MAX_CONTENT = 512 * 1024
-"Bytes of content in one frame; larger texts and bytes go in chunks."
 
 APPROVAL_CHECK = 2.0
 "Seconds between two looks for the owner's word about a task that waits for it."
@@ -136,6 +131,15 @@ class Worker:
         self._key = ""
 
     # What the attachment sees; see `Requester`.
+
+    @property
+    def task(self) -> Task:
+        """The task, with its messages."""
+        return self._task
+
+    async def hand_back(self, code: str, reason: str) -> None:
+        """Reject the task in place of `run`."""
+        await self._finish(TaskState.REJECTED, code, reason)
 
     @property
     def key(self) -> str:
@@ -357,7 +361,7 @@ class Worker:
         if self._told:
             return await self._over(TaskState.COMPLETED)
         self._is_over, result = True, MessagePurpose.RESULT
-        return await self._post([_part_of(output)], purpose=result, final=True)
+        return await self._post([part_of(output)], purpose=result, final=True)
 
     async def _choose(self, *, was_asked: bool) -> str | None:
         """Find the capability, with the requester's help; return why there is none.
@@ -508,12 +512,3 @@ class Worker:
 
     def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
         return self._sessions.apply(self._log, act)
-
-
-def _part_of(output: Any) -> Part:
-    """Return an output as a value, or as the text of one that needs chunks."""
-    part = Part.value(output)
-    if element_size(part) <= MAX_CONTENT:
-        return part
-    text = write_json(output, ensure_ascii=False, separators=(",", ":"))
-    return Part.text(text, media_type="application/json")
