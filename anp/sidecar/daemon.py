@@ -26,6 +26,7 @@ from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.peers.web_identity import make_resolver
 from anp.sidecar.plans.desk import PlanDesk
+from anp.sidecar.subscriptions.parts import make_subscriptions
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
@@ -151,7 +152,16 @@ class Daemon:
             also=self.tasks.prune,
         )
         self.events = EventHub()
-        self.tasks.sessions.publish = self.events.publish
+        self.subscriptions = make_subscriptions(
+            key=peers.key,
+            store=self.store,
+            identities=self.identities,
+            tasks=self.tasks,
+            finder=self.finder,
+            validator=self.validator,
+            publish=self.events.publish,
+        )
+        self.tasks.sessions.publish = self.subscriptions.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
@@ -223,6 +233,8 @@ class Daemon:
             stack.push_async_callback(self.calls.close)
             stack.push_async_callback(self.tasks.close)
             await self.tasks.resume()
+            stack.push_async_callback(self.subscriptions.close)
+            await self.subscriptions.resume()
             self.keep_links()
             stack.push_async_callback(self.announcer.close)
             works = self.housekeeper.run, self.call_log.run, self.announcer.run

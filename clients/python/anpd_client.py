@@ -336,6 +336,7 @@ class Anpd:
         timeout: float | None = None,
         parent: str | None = None,
         notify: bool = False,
+        protocol: str = "",
         trust_first_use: bool = False,
     ) -> TaskState:
         """Start work that lasts at a peer, and return at once.
@@ -358,6 +359,7 @@ class Anpd:
             parent: The task for whose sake this one is: its id, or the key with which
                 your agent was given it.
             notify: Keep no connection; the peer dials our daemon when it has news.
+            protocol: URI of the protocol that has to carry it; empty for the best.
             trust_first_use: Allow a first use over an unencrypted connection; needs
                 the owner's token.
         """
@@ -366,6 +368,7 @@ class Anpd:
             "parts": self._parts(files),
             "depends_on": list(depends_on),
             "notify": notify,
+            "protocol": protocol,
             "trust_first_use": trust_first_use,
         }
         more = {"peer": peer, "session": session, "text": text, "find": find}

@@ -36,8 +36,8 @@ from anp.interaction.operations import (
     TaskCreate,
 )
 from anp.interaction.step import Step
+from anp.protocols.fields import MAX_REF
 from anp.protocols.gbz.line import GbzLine
-from anp.protocols.gbz.reader import MAX_REF
 from anp.protocols.gbz.writer import write_data, write_frame
 from anp.protocols.line import OperationFrame
 from anp.protocols.sides import WrittenSide

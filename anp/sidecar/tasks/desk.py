@@ -20,7 +20,6 @@ from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
-from anp.sidecar.tasks.chronicle import TaskAnswer
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
@@ -240,6 +239,14 @@ class TaskDesk:
             if place is not None:
                 place.worker.cancel(place.running)
 
+    async def refresh(self, log: str) -> None:
+        """End the work that its requester took back at another daemon of the fleet."""
+        conversation = await self._sessions.refresh(log)
+        for (known, name), place in list(self._places.items()):
+            if known == log and conversation.tasks[name].cancel_requested:
+                place.worker.cancel(place.running)
+        await self.end_finished(log, [*self.at_work(log)])
+
     async def end_finished(self, log: str, names: list[str]) -> None:
         """Stop the work on tasks that have ended by another's word than its own."""
         conversation = await self._sessions.conversation(log)
@@ -252,7 +259,7 @@ class TaskDesk:
     def _answer(self, log: str, message: Message) -> None:
         place = self._places.get((log, message.task))
         if place is not None:
-            place.worker.answer(TaskAnswer(message))
+            place.worker.answer(message)
 
     async def recheck(self) -> None:
         """End the tasks of the peers that the owner's policy lets in no more."""

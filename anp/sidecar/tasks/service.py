@@ -104,9 +104,12 @@ class TaskService:
         self._capabilities = capabilities
         self._policy = policy
         self._config = config
+        self._order = tuple(order)
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
-        self.leases = Leases(logs, self._recover)
+        self.leases = Leases(
+            logs, self._recover, refresh=lambda log: self.desk.refresh(log)
+        )
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,
@@ -158,6 +161,7 @@ class TaskService:
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
         notify: bool = False,
+        protocol: str = "",
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -169,15 +173,20 @@ class TaskService:
             needs: The final states that will do for each; any one, with `needs_any`.
             maker: The one of us who asks, for a new session.
             notify: Need no connection meanwhile: the peer dials us with its news.
+            protocol: URI of the one that alone may carry it; empty for the best.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
+            ConflictError: The session goes over another protocol.
         """
         if log is None:
             log = await self.open_session(
-                peer, trust_first_use=trust_first_use, maker=maker
+                peer, trust_first_use=trust_first_use, maker=maker, protocol=protocol
             )
         conversation = await self._conversation(log)
+        if protocol not in ("", conversation.protocol):
+            bound = conversation.protocol or "the best one"
+            raise ConflictError(f"this session goes over {bound}; begin another")
         needed = [(await self.task(item)).task.id for item in depends_on]
         message = Message(
             id=str(uuid.uuid4()),
@@ -220,6 +229,7 @@ class TaskService:
         name: str = "",
         owner: str = "",
         alias: str = "",
+        protocol: str = "",
     ) -> str:
         """Open a session with a peer; return our own id of it.
 
@@ -227,10 +237,18 @@ class TaskService:
             name: Its id on the wire; empty for a new one.
             owner: Id of the local caller that it belongs to, if any.
             alias: Its id for that caller.
+            protocol: URI of the one that alone may carry it; empty for the best.
 
         Raises:
-            CallError: The peer is not known or blocked.
+            CallError: The peer is not known or blocked, or we lack the protocol.
         """
+        if protocol and protocol not in self._order:
+            known = ", ".join(self._order) or "none"
+            raise CallError(
+                ErrorKind.USAGE,
+                f"the protocol {protocol[:200]!r} is not one of interaction.order: "
+                + known,
+            )
         target = await self._finder.find(peer, trust_first_use=trust_first_use)
         own = self._identities.speaking_to(target.did).did
         session = Session(
@@ -242,7 +260,7 @@ class TaskService:
             owner=owner,
             alias=alias,
         )
-        return await self.sessions.begin(session, maker=maker)
+        return await self.sessions.begin(session, maker=maker, protocol=protocol)
 
     async def send(
         self, item: str, parts: Sequence[Part], *, metadata: dict[str, Any]
@@ -310,7 +328,7 @@ class TaskService:
                 await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
-        await self.files.resume(self._exchange.want)
+        self.files.resume()
         self._sweeping = asyncio.create_task(self._sweep())
         self._renewing = asyncio.create_task(self.leases.run())
 

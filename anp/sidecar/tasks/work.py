@@ -27,7 +27,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.step import Step
-from anp.sidecar.attachments.attachment import Progress, report_progress
+from anp.sidecar.attachments.attachment import Progress, ToolError, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
     Question,
@@ -42,7 +42,7 @@ from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of, part_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
-from anp.sidecar.tasks.chronicle import Chronicle, TaskAnswer
+from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
@@ -120,7 +120,7 @@ class Worker:
 
         self._peer_did = peer_did
         self._way = WayIn.A2A if task.requester.startswith(LOCAL) else WayIn.TASK
-        self._asked: asyncio.Future[TaskAnswer] | None = None
+        self._asked: asyncio.Future[Message] | None = None
         self._notes: deque[Progress] = deque(maxlen=MAX_NOTES)
         self._noted = asyncio.Event()
         self._told = False
@@ -196,11 +196,19 @@ class Worker:
         assert self._folder is not None, "there is one while the agent works"
         await self.update([await self._folder.send(file)])
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        try:
+            return [await self._folder.lay(one) for one in files]
+        except FileFailed as exc:
+            raise ToolError(502, f"a file of the answer did not come: {exc}") from exc
+
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
-        return (await self._ask(question)).reply
+        return Reply.of(await self._ask(question))
 
-    async def _ask(self, question: Question, *, code: str = "") -> TaskAnswer:
+    async def _ask(self, question: Question, *, code: str = "") -> Message:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
@@ -222,11 +230,11 @@ class Worker:
         await self._report(TaskState.WORKING)
         return answer
 
-    def _await_answer(self) -> asyncio.Future[TaskAnswer]:
+    def _await_answer(self) -> asyncio.Future[Message]:
         self._asked = asyncio.get_running_loop().create_future()
         return self._asked
 
-    def answer(self, answer: TaskAnswer) -> None:
+    def answer(self, answer: Message) -> None:
         """Give the agent a message of its requester's; unasked ones stay in the log."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(answer)
@@ -369,7 +377,7 @@ class Worker:
             talk = await Chronicle(self._sessions).said(self._log, self._task.id)
             messages += [one for one in talk if one.role is SenderRole.REQUESTER]
             if talk and talk[-1].role is not SenderRole.REQUESTER:
-                messages.append((await answer).message)
+                messages.append(await answer)
             await self._report(TaskState.WORKING)
         while True:
             chosen = await self._chooser.choose(self._task, messages)
@@ -378,7 +386,7 @@ class Worker:
                     return text
                 case Wanted(text=text):
                     told = await self._ask(Question(text=text), code=NOT_CHOSEN)
-                    messages.append(told.message)
+                    messages.append(told)
                 case Choice(capability=name, parts=parts):
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))

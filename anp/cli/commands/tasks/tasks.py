@@ -110,12 +110,16 @@ def start_task(
         bool,
         typer.Option("--notify", help="Let the peer dial this daemon with its news."),
     ] = False,
+    protocol: Annotated[
+        str, typer.Option(metavar="URI", help="Protocol that has to carry it.")
+    ] = "",
     trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
     as_json: Lines = False,
 ) -> None:
     """Start a task; it goes on by itself, also when nobody watches."""
     client = client_of(context)
     body: dict[str, Any] = {"trust_first_use": trust_first_use, "notify": notify}
+    body["protocol"] = protocol
     needed = [_needed(one) for one in after or []]
     if session is None and needed:
         session = client.get(f"/v1/tasks/{segment(needed[0]['task'])}")["session"]

@@ -30,7 +30,7 @@ __all__ = [
     "ForgottenPeer",
     "FoundPeer",
     "FoundPeers",
-    "EventBody",
+    "EmittedEvent",
     "HeardEntries",
     "Receipts",
     "NameBody",
@@ -300,7 +300,7 @@ class PeerDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventBody:
+class EmittedEvent:
     """An event for peers that listen."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT

@@ -14,7 +14,7 @@ from anp.sidecar.api.operations.peer_views import (
     AnnouncedPeer,
     AskBody,
     DescribedCapability,
-    EventBody,
+    EmittedEvent,
     ForgottenPeer,
     FoundPeer,
     FoundPeers,
@@ -221,11 +221,11 @@ class PeerOperations:
     @post(
         "/v1/peers/tell",
         Receipts,
-        body=EventBody,
+        body=EmittedEvent,
         problems=(403,),
         scope=LocalScope.AGENT,
     )
-    async def tell_peers(self, request: Request, body: EventBody) -> Receipts:
+    async def tell_peers(self, request: Request, body: EmittedEvent) -> Receipts:
         """Send an event to all allowed peers that listen, or to some; none answers."""
         told = self._daemon.broadcaster.tell(body.name, body.data, peers=body.peers)
         return Receipts(await told)

@@ -177,6 +177,10 @@ class StartBody:
     """Need no connection meanwhile: the peer, which has to have us on its list, dials
     our address when it has news."""
 
+    protocol: Annotated[str, Field(max_length=200)] = ""
+    """URI of the protocol that has to carry it, one of `interaction.order`; empty for
+    the first that the peer knows too. A session keeps the one that it began with."""
+
     trust_first_use: bool = False
     """Accept the key of an unknown peer over an unencrypted connection.
 

@@ -46,8 +46,9 @@ from anp.sidecar.api.table import (
     post,
     scope_of,
 )
+from anp.sidecar.attachments.requester import ACTION
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.tasks.chronicle import ACTION, Chronicle, ContentPlace
+from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 
 __all__ = [
@@ -182,9 +183,10 @@ class TaskOperations:
             upload=self._daemon.tasks.files.spool.upload,
         )
         if body.find is not None:
-            if body.capability or needed or body.notify:
+            if body.capability or needed or body.notify or body.protocol:
                 raise ApiError(
-                    400, "`find` stands without capability, depends_on and notify"
+                    400,
+                    "`find` stands without capability, depends_on, notify and protocol",
                 )
             return await self._daemon.dispatcher.start_task(
                 body.find, parts=parts, maker=maker
@@ -199,6 +201,7 @@ class TaskOperations:
             needs_any=body.depends_any,
             trust_first_use=body.trust_first_use,
             notify=body.notify,
+            protocol=body.protocol,
             maker=maker,
         )
 
