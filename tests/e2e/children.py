@@ -263,8 +263,7 @@ def _preload(flag: str) -> None:
     # What `-c` puts in front is no part of the command lines to come.
     sys.path[:] = [root, *filter(None, sys.path)]
     if flag == "-I":
-        importlib.import_module("sandbox.processes.preload").preload()
-        importlib.import_module("sandbox.processes.forkserver")
+        _measure(importlib.import_module("sandbox.processes.forkserver"))
         importlib.import_module("sandbox.worker.worker")
         importlib.import_module("sandbox.worker.schema_worker")
     else:
@@ -274,6 +273,14 @@ def _preload(flag: str) -> None:
     sys.path.remove(root)
     gc.collect()
     gc.freeze()
+
+
+def _measure(forkserver: Any) -> None:
+    """Test once for all fork servers how this machine isolates workers."""
+    control, other = importlib.import_module("sandbox.processes.control").control_pair()
+    with control, other:
+        isolation = forkserver._Server(control, "module", ())._test()
+    forkserver.self_test = lambda run: isolation
 
 
 class _Server:
