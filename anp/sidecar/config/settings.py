@@ -60,7 +60,6 @@ __all__ = [
     "ConsensusConfig",
     "FetchConfig",
     "IdentityConfig",
-    "InteractionConfig",
     "LimitsConfig",
     "ListenConfig",
     "LlmConfig",
