@@ -13,12 +13,13 @@ A2A_ADK := .venvs/a2a-adk
 A2A_JS := .venvs/a2a-js
 STAMP  := $(VENV)/.installed
 API    := .venvs/api
+SLIM   := .venvs/slim
 PIP    := -m pip --disable-pip-version-check -q
 
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-adk-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call push-minute test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -35,6 +36,7 @@ help:
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
+	@echo "make cron-years  two years of cron in all zones that change their clocks, with kills (ten minutes)"
 	@echo "make push-minute  push notifications for a receiver that is away for a minute"
 	@echo "make test-everything  the MCP reference server attached, by every face"
 	@echo "make obedient over eighty attacks on a model that obeys every text (three minutes)"
@@ -105,6 +107,14 @@ a2a-framework-env: $(A2A_FRAMEWORK)/.installed
 $(A2A_FRAMEWORK)/.installed: tests/a2a/clients/requirements-framework.txt
 	test -x $(A2A_FRAMEWORK)/bin/python || $(PYTHON) -m venv $(A2A_FRAMEWORK)
 	$(A2A_FRAMEWORK)/bin/python $(PIP) install -r tests/a2a/clients/requirements-framework.txt
+	touch $@
+
+# Another library for groups of agents, which ours are measured against.
+slim-env: $(SLIM)/.installed
+
+$(SLIM)/.installed: bench/groups/slim/requirements.txt
+	test -x $(SLIM)/bin/python || $(PYTHON) -m venv $(SLIM)
+	$(SLIM)/bin/python $(PIP) install -r bench/groups/slim/requirements.txt
 	touch $@
 
 # Another one, which brings today's.
@@ -239,11 +249,19 @@ kill: venv
 kill-files: venv
 	ANPD_FILE_KILLS=10 ANPD_FILE_SIZE=268435456 $(BIN)/pytest -n 0 -s tests/e2e/test_kill_files.py
 
+# A group of 2, 8 and 32 members over that library alone.
+bench-slim: venv slim-env
+	$(BIN)/python -m bench.groups.slim
+
 bench-files: venv
 	$(BIN)/python -m bench.files
 
 long-call: venv
 	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times
+
+# A clock of its own runs; nothing waits. `make test` has a selection.
+cron-years: venv
+	$(BIN)/python -m tests.anp.interaction.triggers.cron_years
 
 # The receiver of push notifications is away for a real minute.
 push-minute: venv

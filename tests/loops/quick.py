@@ -33,6 +33,8 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/identity": (),
     "anp/identity/web": ("test_fetcher", "test_sdk_documents"),
     "anp/interaction": (),
+    "anp/interaction/sealing": (),
+    "anp/interaction/triggers": (),
     "anp/protocols/a2a": (),
     "anp/protocols/envelope": (),
     "anp/protocols/gbz": (),

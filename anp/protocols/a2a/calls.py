@@ -143,7 +143,13 @@ class A2aRequester(CallingSide, WrittenSide):
                 del self._calls[number]
 
     def tell(
-        self, name: str, data: dict[str, Any], *, now: float, wall_now: datetime
+        self,
+        name: str,
+        data: dict[str, Any],
+        *,
+        now: float,
+        wall_now: datetime,
+        message_id: str = "",
     ) -> None:
         """See `WrittenProtocol`; A2A has no message for it."""
         raise MisuseError("A2A has no events without a task")

@@ -217,7 +217,7 @@ def _push_refused(request: Any) -> A2aError | None:
     if not isinstance(request, dict):
         return None
     method, params = request.get("method"), request.get("params")
-    _, known = METHODS.get(method, (None, None)) if isinstance(method, str) else (0, 0)
+    _, known = METHODS.get(str(method), (None, None))
     config = params.get("configuration") if isinstance(params, dict) else None
     wishes = isinstance(config, dict) and any(
         config.get(name) is not None
