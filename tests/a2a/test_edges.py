@@ -187,8 +187,8 @@ async def test_each_fault_has_its_error_in_http_and_json_as_well(
             assert (answer.status_code, error["status"]) == (status, name), error
         for path in ("/tasks/t:cancel", "/tasks/t:subscribe"):
             assert (await face.post({}, path=path, **V10)).status_code == 404
-        found = await face.http.get(f"{face.url}/tasks/t", headers=V10)
-        assert found.json()["error"]["details"][0]["reason"] == "TASK_NOT_FOUND"
+        answer = await face.http.get(f"{face.url}/tasks/t", headers=V10)
+        assert answer.json()["error"]["details"][0]["reason"] == "TASK_NOT_FOUND"
 
 
 @clause("A2A-2")
