@@ -167,6 +167,11 @@ class GroupLog:
         finally:
             self._watchers.discard(changed)
 
+    @property
+    def watchers(self) -> int:
+        """Number of those who follow it now."""
+        return len(self._watchers)
+
     def _wake(self) -> None:
         for one in self._watchers:
             one.set()

@@ -185,13 +185,14 @@ class GroupMember:
             CallError: It cannot be reached.
             TimeoutError: It did not answer.
         """
-        line = await self._wires.open(self.head.hub, self.head.address)
         ref = next_ref()
+        # From now on the line is needed.
         answer = self._answer(ref)
         self._asked[ref] = group_frame(post, ref)
         while len(self._asked) > MAX_ASKED:
             del self._asked[next(iter(self._asked))]
         try:
+            line = await self._wires.open(self.head.hub, self.head.address)
             line.say(post, ref)
             async with asyncio.timeout(timeout):
                 return await answer
