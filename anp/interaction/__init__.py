@@ -12,5 +12,6 @@
 * `runs`: Sets of numbers as runs: the first and the last number of each, in turn.
 * `step`: Everything that follows from one input to a session, or from several at a
   time.
+* `groups`: Groups: members that talk through one hub, which numbers every message.
 * `sealing`: sealed groups, whose hub forwards messages that only the members can read.
 """

@@ -55,7 +55,20 @@ from anp.protocols.line import InvalidFrame, OperationFrame
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["INTENT", "MAX_REF", "read_data", "read_frame"]
+__all__ = [
+    "INTENT",
+    "MAX_REF",
+    "frame_fields",
+    "inner_fields",
+    "read_cancel",
+    "read_data",
+    "read_frame",
+    "read_message",
+    "read_operation",
+    "read_party",
+    "read_task",
+    "read_update",
+]
 
 INTENT: Final = "intent"
 "Entry of a data item's `metadata` that names the wanted capability."
@@ -84,12 +97,21 @@ def read_frame(data: bytes, *, max_size: int) -> OperationFrame:
     Raises:
         InvalidFrame: It is not valid.
     """
+    return read_operation(frame_fields(data, max_size=max_size))
+
+
+def frame_fields(data: bytes, *, max_size: int) -> Fields:
+    """Return the fields of a frame; InvalidFrame if it is no JSON object."""
     try:
-        fields = Fields(parse_json(data, max_size=max_size), "a frame")
+        return Fields(parse_json(data, max_size=max_size), "a frame")
     except JsonError as exc:
         raise InvalidFrame(invalid(str(exc))) from None
     except InteractionError as exc:
         raise InvalidFrame(exc) from None
+
+
+def read_operation(fields: Fields) -> OperationFrame:
+    """Read the fields of a frame; InvalidFrame if they are not valid."""
     op, ref = fields.take("op"), fields.take("ref")
     if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref <= MAX_REF:
         ref = None
@@ -140,12 +162,13 @@ def _session_close(fields: Fields, ref: int) -> Operation:
 
 
 def _task_create(fields: Fields, ref: int) -> Operation:
-    return TaskCreate(task=_task(fields))
+    return TaskCreate(task=read_task(fields))
 
 
-def _task_update(fields: Fields, ref: int) -> Operation:
+def read_update(fields: Fields, ref: int) -> TaskUpdate:
+    """Read a report of an executor."""
     progress = fields.mapping("progress")
-    task = _task(fields)
+    task = read_task(fields)
     content: TaskChange | TaskProgress
     if task.state == PROGRESS:
         told = Fields(progress, "progress")
@@ -172,7 +195,8 @@ def _task_update(fields: Fields, ref: int) -> Operation:
     )
 
 
-def _task_cancel(fields: Fields, ref: int) -> Operation:
+def read_cancel(fields: Fields, ref: int) -> TaskCancel:
+    """Read a wish for the end of a task."""
     return TaskCancel(session=fields.text("sessionId"), task=fields.text("id"))
 
 
@@ -185,7 +209,7 @@ def _task_get(fields: Fields, ref: int) -> Operation:
 
 
 def _message_send(fields: Fields, ref: int) -> Operation:
-    return MessageSend(message=_message(fields))
+    return MessageSend(message=read_message(fields))
 
 
 def _notify_register(fields: Fields, ref: int) -> Operation:
@@ -208,7 +232,11 @@ def _notify_unregister(fields: Fields, ref: int) -> Operation:
 
 def _ack(fields: Fields, ref: int) -> Operation:
     task = fields.take("task")
-    found = None if task is None else _as_state(_task(_inner(fields, task, "a task")))
+    found = (
+        None
+        if task is None
+        else _as_state(read_task(inner_fields(fields, task, "a task")))
+    )
     return Acknowledgement(
         session=fields.optional_text("sessionId"),
         ref=ref,
@@ -231,8 +259,8 @@ _READERS: Final[dict[str, Callable[[Fields, int], Operation]]] = {
     GbzOperation.SESSION_UPDATE: _session_update,
     GbzOperation.SESSION_CLOSE: _session_close,
     GbzOperation.TASK_CREATE: _task_create,
-    GbzOperation.TASK_UPDATE: _task_update,
-    GbzOperation.TASK_CANCEL: _task_cancel,
+    GbzOperation.TASK_UPDATE: read_update,
+    GbzOperation.TASK_CANCEL: read_cancel,
     GbzOperation.TASK_GET: _task_get,
     GbzOperation.MESSAGE_SEND: _message_send,
     GbzOperation.NOTIFY_REGISTER: _notify_register,
@@ -245,7 +273,7 @@ _READERS: Final[dict[str, Callable[[Fields, int], Operation]]] = {
 # Objects
 
 
-def _inner(outer: Fields, value: object, what: str) -> Fields:
+def inner_fields(outer: Fields, value: object, what: str) -> Fields:
     """Return the fields of an object in another; oddities of both are one list."""
     fields = Fields(value, what)
     fields.flags = outer.flags
@@ -259,9 +287,9 @@ def _session(fields: Fields) -> Session:
         raise invalid("a session: receivers is not an array of at least one")
     return Session(
         id=fields.text("id"),
-        requester=_party(_inner(fields, fields.take("sender"), "sender")),
+        requester=read_party(inner_fields(fields, fields.take("sender"), "sender")),
         participants=tuple(
-            _receiver(_inner(fields, one, "a receiver")) for one in receivers
+            _receiver(inner_fields(fields, one, "a receiver")) for one in receivers
         ),
         expires=fields.date_time("expires"),
         context=_mixed(fields, "context"),
@@ -269,7 +297,8 @@ def _session(fields: Fields) -> Session:
     )
 
 
-def _party(fields: Fields) -> Party:
+def read_party(fields: Fields) -> Party:
+    """Read the id and the address of an agent."""
     return Party(
         id=fields.text("id"), address=fields.address("address"), extra=dict(fields.rest)
     )
@@ -280,19 +309,19 @@ def _receiver(fields: Fields) -> Party:
     params = fields.mapping("params")
     if mode is PartyMode.GROUP and not isinstance(params.get("groupId"), str):
         raise invalid("a receiver: params.groupId is not a text")
-    return replace(_party(fields), mode=mode, params=params)
+    return replace(read_party(fields), mode=mode, params=params)
 
 
 def _mixed(fields: Fields, name: str) -> tuple[Message, ...] | tuple[Task, ...]:
     """Read an array that has messages only, or tasks only (GBZ-Q13)."""
     values = fields.items(name, limit=MAX_ITEMS)
-    found = [_inner(fields, one, f"an element of {name}") for one in values]
+    found = [inner_fields(fields, one, f"an element of {name}") for one in values]
     kinds = {(one.has("dataItems"), one.has("state")) for one in found}
     if kinds - {(True, False), (False, True)} or len(kinds) > 1:
         raise invalid(f"{name} has neither messages only nor tasks only")
     if kinds == {(True, False)}:
-        return tuple(_message(one) for one in found)
-    return tuple(_as_state(_task(one)) for one in found)
+        return tuple(read_message(one) for one in found)
+    return tuple(_as_state(read_task(one)) for one in found)
 
 
 def _as_state(task: Task) -> Task:
@@ -300,10 +329,10 @@ def _as_state(task: Task) -> Task:
     return replace(task, state=TaskState.WORKING) if task.state == PROGRESS else task
 
 
-def _task(fields: Fields) -> Task:
+def read_task(fields: Fields) -> Task:
     """Read table 4."""
     messages = [
-        _message(_inner(fields, one, "a message"))
+        read_message(inner_fields(fields, one, "a message"))
         for one in fields.items("messages", limit=MAX_ITEMS)
     ]
     depends_on = fields.items("dependsOn", limit=MAX_ITEMS)
@@ -354,7 +383,7 @@ def _intent(messages: list[Message]) -> tuple[str, list[Message]]:
     return intent, [replace(messages[0], parts=parts), *messages[1:]]
 
 
-def _message(fields: Fields) -> Message:
+def read_message(fields: Fields) -> Message:
     """Read table 3."""
     role: SenderRole = fields.word("senderRole", ROLES)
     purpose: MessagePurpose | None = fields.word("artifact", PURPOSES, needed=False)

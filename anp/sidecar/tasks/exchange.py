@@ -42,7 +42,8 @@ from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
-from anp.sidecar.tasks.delivery.lines import Line, Lines
+from anp.sidecar.tasks.delivery.line import Line
+from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.one_turn import OneTurn

@@ -1,5 +1,6 @@
 """The ways by which the news of sessions reach the peers.
 
+* `line`: One channel that speaks a protocol for tasks, in both directions.
 * `lines`: the channels over which GB/Z 185.6 carries sessions.
 * `outbox`: brings news to requesters that registered an address.
 * `attempts`: Attempts to bring news to an address that may be away: how often, and how
