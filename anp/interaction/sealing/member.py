@@ -254,6 +254,14 @@ class SealedMember:
         message = SealedBytes(data)
         return self._of(message.header.entry).unlock(message)
 
+    def epoch_of(self, entry: bytes) -> int:
+        """Return the number of the epoch that an entry began, by its hash.
+
+        Raises:
+            SealingError: OLD if its keys are deleted, FORK if it was never shown.
+        """
+        return self._of(entry).number
+
     def _own(self, number: int) -> SealedEpoch:
         found = self._epochs.get(number)
         if found is None:
