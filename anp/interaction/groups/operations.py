@@ -90,6 +90,9 @@ class GroupSignature:
     method: str
     "Id of the key in the DID document of the sender."
 
+    key: str
+    "The public key in multibase, to be checked against that document."
+
     value: bytes
 
 

@@ -201,9 +201,10 @@ def _signature(fields: Fields) -> GroupSignature | None:
     if value is None:
         return None
     inner = Fields(value, "signature")
-    method, text = inner.text("method", limit=1024), inner.text("value", limit=1024)
+    method, key = inner.text("method", limit=1024), inner.text("key", limit=256)
+    text = inner.text("value", limit=MAX_SIGNATURE)
     try:
-        return GroupSignature(method, base64.b64decode(text, validate=True))
+        return GroupSignature(method, key, base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
         raise invalid("signature: value is not base64") from None
 

@@ -166,7 +166,8 @@ def with_signature(
 ) -> dict[str, Any]:
     """Return a frame with the signature of its sender."""
     value = base64.b64encode(signature.value).decode("ascii")
-    return {**frame, "signature": {"method": signature.method, "value": value}}
+    told = {"method": signature.method, "key": signature.key, "value": value}
+    return {**frame, "signature": told}
 
 
 def written_group(group: Group) -> dict[str, Any]:
