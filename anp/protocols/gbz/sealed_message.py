@@ -6,6 +6,7 @@ members say is inside: parts, purpose, the task's id and metadata.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -52,7 +53,7 @@ def content_bytes(message: Message) -> bytes:
 
 
 def read_content(data: bytes, outer: Message, *, sender: str) -> Message:
-    """Return the message of unsealed bytes; its sender is who sealed it.
+    """Return the message of unsealed bytes; its sender is the one that sealed it.
 
     Raises:
         InteractionError: They are no message.
@@ -62,14 +63,15 @@ def read_content(data: bytes, outer: Message, *, sender: str) -> Message:
     except JsonError as exc:
         raise invalid(f"a sealed message: {exc}") from None
     found = read_message(fields)
-    # The hub may have given the envelope another id; that inside is the sender's.
     return replace(found, sender=sender, session=outer.session)
 
 
 def sealed_message(data: bytes, message: Message) -> Message:
     """Return the message that carries sealed bytes in place of `message`."""
     part = Part(kind=PartKind.BYTES, content=data, media_type=SEALED_TYPE)
-    return _carrier(message.id, message.session, message.sender, part)
+    # Agents choose ids, and may put words into them.
+    name = hashlib.sha256(data).hexdigest()
+    return _carrier(f"sealed-{name[:32]}", message.session, message.sender, part)
 
 
 def keys_message(

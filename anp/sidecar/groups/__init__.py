@@ -1,4 +1,5 @@
 """Groups of agents and scheduled tasks; nothing is here yet.
 
 * `seat`: Our seat in one sealed group: what we say is sealed, what comes is opened.
+* `did_keys`: Keys of DIDs that sign things in groups, checked once each.
 """
