@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cache.parts.calls import CallStore
+from cache.parts.groups import GroupStore
 from cache.parts.keys import KeyStore, end_all_keys
 from cache.parts.leases import LeaseStore
 from cache.parts.library import LibraryStore
@@ -29,6 +30,7 @@ class Store(
     UsageStore,
     LogStore,
     LeaseStore,
+    GroupStore,
 ):
     """All data that outlives a run of the daemon; see `StoreBase`."""
 

@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.calls import CallRecord
+from cache.records.groups import GroupPageRecord, GroupRecord
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
@@ -143,6 +144,10 @@ def key_of(record: Record) -> str:
             return f"log_mark/{record.area}/{record.id}"
         case LogNameRecord():
             return f"log_name/{record.name}"
+        case GroupRecord():
+            return f"group/{record.id}"
+        case GroupPageRecord():
+            return f"group_page/{record.group}/{record.first:012d}"
         case RevocationRecord():
             return f"revocation/{record.hash}/{record.peer_did or '-'}"
         case UsageRecord():
