@@ -42,6 +42,7 @@ MAX_ITEMS: Final = 24 * 1024
 "Bytes of keys in one message, which has to be below the group's `maxMessage`."
 
 SEAT: Final = "seat"
+SAID: Final = "said/"
 
 # Repeats happen after each break, and a lost race of two admins is told by nobody.
 _HARMLESS: Final = frozenset(
@@ -70,8 +71,8 @@ class SeatStep:
     "Messages to post, in order, before anything else that is posted."
 
     opened: list[tuple[int, Message]] = field(default_factory=list)
-    """Messages of others that can be read now, each with its number in the group. One
-    whose sender's key came late comes after those with higher numbers."""
+    """Messages that can be read now, our own at their place, too, each with its number
+    in the group. One whose sender's key came late comes after higher numbers."""
 
     alarms: list[SeatAlarm] = field(default_factory=list)
 
@@ -110,6 +111,10 @@ class SealedSeat:
         self._group = group
         self._random = random_bytes
         self._seated = _Seated()
+        self._said: dict[str, bytes] = {}
+        "Our messages that have no place yet, in clear, by the id that the hub sees."
+
+        self._said_changed: set[str] = set()
         self._is_changed = True
         self._member = SealedMember(
             group,
@@ -162,15 +167,20 @@ class SealedSeat:
             ) from None
         step = SeatStep()
         self._send(step, grants)
-        return [*step.send, sealed_message(sealed.data, message)]
+        outer = sealed_message(sealed.data, message)
+        # Nobody can open it, not even we: its key is deleted.
+        self._said[outer.id] = content
+        self._said_changed.add(outer.id)
+        return [*step.send, outer]
 
     def refused(self, message: Message) -> None:
         """Note that the hub refused a message of ours for good."""
         data = sealed_of(message)
         if data is not None:
-            sealed = SealedBytes(data)
-            number = self._member.epoch_of(sealed.header.entry)
-            self._member.withdraw(number, sealed.header.counter)
+            header = SealedBytes(data).header
+            epoch = self._member.epoch_of(header.entry)
+            self._member.withdraw(epoch, header.counter)
+            self._own(message)
 
     def take(
         self, message: Message, *, by: str, number: int, wall_now: datetime
@@ -289,6 +299,9 @@ class SealedSeat:
                 header = SealedBytes(data).header
                 epoch = self._member.epoch_of(header.entry)
                 self._member.place(epoch, header.counter)
+                content = self._own(outer)
+                if content is not None:
+                    self._read(step, content, outer, by, number)
                 return
             found = self._member.open(data)
         except SealingError as exc:
@@ -301,6 +314,11 @@ class SealedSeat:
             self._read(step, found.content, outer, found.sender, number)
         elif Suspicion.UNREADABLE not in found.suspicions:
             self._lock(number, outer, found.sender, data)
+
+    def _own(self, outer: Message) -> bytes | None:
+        """Return what a message of ours says, and forget it here."""
+        self._said_changed.add(outer.id)
+        return self._said.pop(outer.id, None)
 
     def _read(
         self, step: SeatStep, content: bytes, outer: Message, sender: str, number: int
@@ -337,6 +355,9 @@ class SealedSeat:
     def changed_rows(self) -> dict[str, bytes | None]:
         """Return the rows that changed; see `SealedMember.changed_rows`."""
         rows = self._member.changed_rows()
+        for name in self._said_changed:
+            rows[f"{SAID}{name}"] = self._said.get(name)
+        self._said_changed.clear()
         if self._is_changed:
             seated = self._seated
             value = {
@@ -375,7 +396,16 @@ class SealedSeat:
             proposed=value["proposed"],
             locked={one: rest for one, *rest in value["locked"]},
         )
-        rest = {name: row for name, row in rows.items() if name != SEAT}
+        found._said = {
+            name.removeprefix(SAID): row
+            for name, row in rows.items()
+            if name.startswith(SAID)
+        }
+        rest = {
+            name: row
+            for name, row in rows.items()
+            if name != SEAT and not name.startswith(SAID)
+        }
         if rest:
             found._member = SealedMember.restore(
                 rest, signer=signer, verifies=verifies, random_bytes=random_bytes

@@ -95,6 +95,9 @@ class Hub:
             step = seat.changed(item, by=did_of(by), wall_now=NOW)
         self.log += [(name, one) for one in step.send]
         for found, opened in step.opened:
+            if by == name:
+                assert opened.sender == did_of(name)
+                continue
             content = opened.parts[0].content
             assert isinstance(content, str)
             self.read[name].append(content)
