@@ -30,10 +30,15 @@ def key_text(method: str, key: PublicKey) -> str:
     return f"{method} {key.multibase}"
 
 
-def signer_of(identity: LocalIdentity) -> DidSigner:
-    """Return our own DID as it signs in sealed groups."""
-    key = key_text(identity.key_id, identity.private_key.public_key)
-    return DidSigner(identity.did, key, identity.sign)
+def signer_of(identity: LocalIdentity, did: str = "") -> DidSigner:
+    """Return our own DID as it signs in sealed groups.
+
+    Args:
+        did: The one under which a group knows us, if it is another of the same key.
+    """
+    did = did or identity.did
+    key = key_text(f"{did}#{identity.key_name}", identity.private_key.public_key)
+    return DidSigner(did, key, identity.sign)
 
 
 class DidKeys:
@@ -59,6 +64,11 @@ class DidKeys:
             self._known[did, text] = key
             if len(self._known) > MAX_KEYS:
                 self._known.popitem(last=False)
+
+    def trust(self, signer: DidSigner) -> None:
+        """Know our own key."""
+        multibase = signer.key.partition(" ")[2]
+        self._known[signer.did, signer.key] = key_of_multibase(multibase)
 
     def __call__(self, did: str, key: str, signature: bytes, data: bytes) -> bool:
         """See `DidVerifier`."""

@@ -80,6 +80,7 @@ class SealedDesk:
         keys: DidKeys,
     ) -> SealedDesk:
         """Return the desk of a group; without rows it begins."""
+        keys.trust(signer)
         if rows:
             seat = SealedSeat.restore(
                 rows, signer=signer, verifies=keys, random_bytes=os.urandom
