@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from anp.interaction.elements import Message
@@ -58,19 +58,15 @@ class MemberSealing:
 
     async def found(self) -> None:
         """Say what founds the group."""
-        await self._store_and_send([self._queue(one) for one in self.desk.found()])
+        await self.send(self._frames(self.desk.found()))
 
-    async def say(self, message: Message, *, max_message: int) -> int:
-        """Seal a message and send it; return the number of its frame.
+    def seal(self, message: Message, *, max_message: int) -> list[dict[str, Any]]:
+        """Return the frames for a message, its own as the last, to be sent.
 
         Raises:
             InteractionError: See `SealedSeat.say`.
         """
-        sealed = self.desk.seal(message, max_message=max_message)
-        frames = [self._queue(one) for one in sealed]
-        number: int = frames[-1]["ref"]
-        await self._store_and_send(frames)
-        return number
+        return self._frames(self.desk.seal(message, max_message=max_message))
 
     async def welcome(self, did: str) -> None:
         """Note that we let an agent in, before the hub hears of it."""
@@ -86,9 +82,21 @@ class MemberSealing:
             mark = "repeated" if event.repeated else taken.mark
             stored = StoredEvent(event.number, event.post.by, 0, taken.data, mark)
             self._log.put([stored], rows=self.desk.rows())
-            frames += [self._queue(one) for one in step.send]
+            frames += self._frames(step.send)
+        self._send_soon(frames)
+
+    def compare(self, members: Iterable[str]) -> None:
+        """Compare the members by the admins' word with those that the hub names."""
+        self._send_soon(self._frames(self.desk.compare(members)))
+
+    def _frames(self, messages: Iterable[Message]) -> list[dict[str, Any]]:
+        frames = [self._queue(one) for one in messages]
+        self._unsent += frames
+        return frames
+
+    def _send_soon(self, frames: Sequence[dict[str, Any]]) -> None:
         if frames:
-            task = asyncio.create_task(self._store_and_send(frames))
+            task = asyncio.create_task(self.send(frames))
             self._doing.add(task)
             task.add_done_callback(self._doing.discard)
 
@@ -118,9 +126,9 @@ class MemberSealing:
             task.cancel()
         await asyncio.gather(*self._doing, return_exceptions=True)
 
-    async def _store_and_send(self, frames: Sequence[dict[str, Any]]) -> None:
+    async def send(self, frames: Sequence[dict[str, Any]]) -> None:
+        """Store the state after some frames, and send them after that."""
         last = frames[-1]
-        self._unsent += frames
         self._log.put((), head=True, rows=self.desk.rows())
         await self._log.durable()
         # What was put before is stored, too, and goes first, whoever wakes first.

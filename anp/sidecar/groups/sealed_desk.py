@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -114,6 +114,10 @@ class SealedDesk:
     def welcome(self, did: str) -> None:
         """Note that we let an agent in."""
         self._seat.welcome(did)
+
+    def compare(self, members: Iterable[str]) -> list[Message]:
+        """Return what is to be said after the hub named the members; see the seat."""
+        return self._seat.compare(set(members), wall_now=datetime.now(UTC)).send
 
     def seal(self, message: Message, *, max_message: int) -> list[Message]:
         """Return what is to be said for a message, in order; see `SealedSeat.say`."""

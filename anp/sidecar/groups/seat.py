@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -212,6 +212,21 @@ class SealedSeat:
                 is_mine = by == self._me or self._rank() is MemberRank.OWNER
                 if is_mine and did != self._me:
                     seated.wanted[did] = ChangeKind.REMOVE
+        self._is_changed = True
+        self._propose(step, wall_now)
+        return step
+
+    def compare(self, members: Set[str], *, wall_now: datetime) -> SeatStep:
+        """Catch up with the members that the hub names, for example after a kill."""
+        step, seated = SeatStep(), self._seated
+        if not self.epoch:
+            return step
+        for did in seated.welcome & members:
+            seated.welcome.discard(did)
+            seated.wanted[did] = ChangeKind.ADD
+        if self._rank() is MemberRank.OWNER:
+            gone = self.members.keys() - members - {self._me}
+            seated.wanted |= dict.fromkeys(gone, ChangeKind.REMOVE)
         self._is_changed = True
         self._propose(step, wall_now)
         return step

@@ -82,7 +82,7 @@ class Hub:
         keys = DidKeys(ChainResolver())
         desk = SealedDesk.open(group, {}, signer=signer_of(identity), keys=keys)
         last = self.machine.joined_at(identity.did) if name != "ann" else 0
-        copy = GroupCopy(group, own=identity.did, last=last)
+        copy = GroupCopy(group, last=last)
         self.agents[name] = Agent(identity.did, desk, copy, keys)
         return self.agents[name]
 
