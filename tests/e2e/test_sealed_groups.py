@@ -15,6 +15,7 @@ from typing import Any
 from anp.interaction.elements import Part
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.groups.member import MemberState
+from anp.sidecar.groups.shelf import SEALED
 from cache.records.peers import PeerState
 from tests.e2e.test_groups import daemon, place
 from tests.waiting import until
@@ -50,13 +51,14 @@ def members(one: Daemon, group: str) -> list[str]:
 
 
 async def texts(one: Daemon, group: str, count: int) -> list[str]:
-    found: list[str] = []
+    """Return the messages of a group in its order; keys may come after them."""
+    found: dict[int, str] = {}
     async for event in one.groups.watch(group):
-        if event.mark == "sealed":
-            found.append(event.frame()["dataItems"][0]["payload"])
+        if event.mark == SEALED:
+            found[event.number] = event.frame()["dataItems"][0]["payload"]
             if len(found) >= count:
                 break
-    return found
+    return [found[number] for number in sorted(found)]
 
 
 async def test_a_sealed_group_at_the_hub_of_another(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
 from cache.errors import CacheError
 
 __all__ = ["GroupLog"]
@@ -77,7 +77,9 @@ class GroupLog:
 
         self._heads_stored = 0
         self._durable: deque[tuple[int, int, asyncio.Future[None]]] = deque()
-        self._watchers: set[asyncio.Event] = set()
+        self._watchers: dict[asyncio.Event, deque[int]] = {}
+        "Those who follow it, each with events whose content came late."
+
         self.ended = False
 
     def check_room(self) -> None:
@@ -112,6 +114,23 @@ class GroupLog:
             self._rows.append((self.last, rows))
         if self._writing is None and (self._waiting or self._head_changed):
             self._writing = asyncio.create_task(counted(self._write()))
+
+    def unlock(self, number: int, content: bytes) -> None:
+        """Put the content of an event that could not be read when it came.
+
+        Whoever watches gets the event once more.
+
+        Args:
+            content: A message of the protocol, as JSON.
+        """
+        for events in (self._waiting, self._recent):
+            for place, one in enumerate(events):
+                if one.number == number:
+                    events[place] = one.unlocked(content)
+        self.put((), rows={late_row(number): content})
+        for late in self._watchers.values():
+            late.append(number)
+        self._wake()
 
     async def durable(self) -> None:
         """Wait until all that was put up to now is stored."""
@@ -164,22 +183,32 @@ class GroupLog:
 
     async def watch(self, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
         """Yield stored events from a number on, and wait for new ones."""
-        changed = asyncio.Event()
-        self._watchers.add(changed)
+        changed, late = asyncio.Event(), deque[int]()
+        self._watchers[changed] = late
         try:
             while True:
                 changed.clear()
+                while late:
+                    number = late.popleft()
+                    if number <= after:
+                        for one in await self.events(after=number - 1, limit=1):
+                            yield one
                 found = await self.events(after=after, limit=64)
                 for one in found:
                     after = one.number
                     yield one
-                if found:
+                if found or late:
                     continue
                 if self.ended:
                     return
                 await changed.wait()
         finally:
-            self._watchers.discard(changed)
+            del self._watchers[changed]
+
+    @property
+    def watchers(self) -> int:
+        """Number of those who follow it now."""
+        return len(self._watchers)
 
     def _wake(self) -> None:
         for one in self._watchers:

@@ -202,7 +202,7 @@ class GroupMember:
             TimeoutError: It did not answer.
         """
         ref = next_ref()
-        # An answer that is waited for keeps the line that is opened for it.
+        # From now on the line is needed.
         answer = self._answer(ref)
         self._asked[ref] = group_frame(post, ref)
         while len(self._asked) > MAX_ASKED:

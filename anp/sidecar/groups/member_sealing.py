@@ -16,6 +16,7 @@ from anp.interaction.elements import Message
 from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.member_copy import CopyEvent
 from anp.protocols.gbz.sealed_message import keys_of
+from anp.protocols.gbz.writer import json_bytes, written_message
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import StoredEvent
@@ -83,6 +84,9 @@ class MemberSealing:
             stored = StoredEvent(event.number, event.post.by, 0, taken.data, mark)
             self._log.put([stored], rows=self.desk.rows())
             frames += self._frames(step.send)
+            for number, message in step.opened:
+                if number != event.number:
+                    self._log.unlock(number, json_bytes(written_message(message)))
         self._send_soon(frames)
 
     def compare(self, members: Iterable[str]) -> None:

@@ -24,19 +24,14 @@ from anp.protocols.gbz.sealed_message import keys_of, sealed_of
 from anp.protocols.gbz.writer import written_message
 from anp.sidecar.groups.did_keys import DidKeys, named_keys
 from anp.sidecar.groups.seat import SealedSeat, SeatAlarm, SeatStep
+from anp.sidecar.groups.shelf import LOCKED, SEALED
 
-__all__ = ["KEYS", "LOCKED", "SEALED", "SealedDesk", "TakenEvent"]
+__all__ = ["KEYS", "SealedDesk", "TakenEvent"]
 
 logger = logging.getLogger(__name__)
 
-SEALED: Final = "sealed"
-"Mark of a message that its sender sealed, and that was opened."
-
 KEYS: Final = "keys"
 "Mark of entries, packages and grants, which say nothing to people."
-
-LOCKED: Final = "locked"
-"Mark of a message whose sender's key is not here yet."
 
 REFUSED: Final = "forged"
 "Mark of what was not sealed, or could not be opened."

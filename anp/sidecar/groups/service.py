@@ -226,7 +226,7 @@ class GroupService:
             name=name,
             hub=Party(id=self._identities.canonical, address=self._own_url()),
             owner=self._identities.canonical,
-            admins=tuple(admins),
+            admins=tuple([await self._did_of(one) for one in admins]),
             policy=policy or GroupPolicy(),
             sealed=sealed,
         )
@@ -237,6 +237,11 @@ class GroupService:
         )
         await one.log.durable()
         return self.known(group)
+
+    async def _did_of(self, peer: str) -> str:
+        if peer.startswith("did:"):
+            return peer
+        return (await self._finder.find(peer, trust_first_use=True)).did
 
     async def _create_at(self, group: Group, hub: str) -> KnownGroup:
         target = await self._finder.find(hub, trust_first_use=True)
@@ -466,6 +471,13 @@ class GroupService:
         hub = self._hubs.get(name)
         log = self._elsewhere(name).log if hub is None else hub.log
         return log.watch(after=after)
+
+    @property
+    def watchers(self) -> int:
+        """Number of those who follow groups now."""
+        logs = [one.log for one in self._hubs.values()]
+        logs += [one.log for one in self._members.values()]
+        return sum(one.watchers for one in logs)
 
     async def forget(self, name: str) -> None:
         """Delete what is kept here of a group that this agent is not in any more."""

@@ -22,7 +22,8 @@ from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.did_keys import DidKeys, signer_of
-from anp.sidecar.groups.sealed_desk import KEYS, SEALED, SealedDesk
+from anp.sidecar.groups.sealed_desk import KEYS, SealedDesk
+from anp.sidecar.groups.shelf import SEALED
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 MAX = 1024 * 1024
