@@ -54,6 +54,9 @@ WORDS: Final[Mapping[str, Word]] = {
     "calls": Word("calls", "Calls that your agent made and served."),
     "tasks": Word("tasks.tasks", "Work of peers that lasts, streams and asks back."),
     "sessions": Word("tasks.sessions", "Conversations that tasks belong to."),
+    "subscriptions": Word(
+        "tasks.subscriptions", "Tasks that times, events and places start."
+    ),
     "a2a": Word("a2a", "Callers of the A2A face."),
     "mcp": Word(
         "servers", "Serve MCP on stdio, for the configuration of an MCP client."

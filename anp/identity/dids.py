@@ -336,6 +336,10 @@ class Identities:
         """The DID under which our own side of records is kept."""
         return self._did_key
 
+    def key_for(self, purpose: bytes) -> PrivateKey:
+        """Return a key of ours that signs for one purpose and stands in no DID."""
+        return self._key.for_purpose(purpose)
+
     def for_did(self, did: str) -> LocalIdentity | None:
         """Return the identity to answer with when addressed as `did`, or None."""
         return self._primary if did == self._primary.did else self._of_key(did)

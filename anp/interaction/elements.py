@@ -59,6 +59,9 @@ def party_name(party: str) -> str:
     is_issued = name.startswith(JWT)
     if is_issued:
         return f"{unquote(name.removeprefix(JWT))} (A2A, by JWT)"
+    if name.startswith(":"):
+        # A program here that has this daemon give parts of its task to others.
+        return f"this {name[1:]}"
     return f"{name} (A2A)"
 
 
@@ -406,6 +409,9 @@ class PushTarget:
 
     credentials: str = ""
 
+    grant: str = ""
+    "Hash of the token with which it was set, and with which it ends; empty for none."
+
     told: int = 0
     "Number of the newest event of which it is told."
 
@@ -438,6 +444,9 @@ class SessionHead:
     pushes: tuple[PushTarget, ...] = ()
     threads: Mapping[str, str] = field(default_factory=dict)
     "Names by which agents of ours know the session, by their attachments."
+    protocol: str = ""
+    """URI of the protocol that alone carries a session of ours, empty for the best; of
+    a peer's session, the one over which it spoke last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,13 @@ class InteractionFault(StrEnum):
     "A limit on the number of tasks, sessions or chunks is reached."
 
     EXPIRED = "expired"
-    "Chunks of the message came too late."
+    "Chunks of the message came too late, or an invitation counts no more."
+
+    UNKNOWN_GROUP = "unknown_group"
+    UNKNOWN_SUBSCRIPTION = "unknown_subscription"
+
+    TAKEN = "taken"
+    "Another member accepted the offer first."
 
 
 class InteractionError(Exception):

@@ -7,8 +7,10 @@ side in one session, and stays the same when the operation is repeated.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from anp.interaction.elements import Message, Session, Task, TaskChange, TaskProgress
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -26,6 +28,9 @@ __all__ = [
     "SessionClose",
     "SessionOpen",
     "SessionUpdate",
+    "SubscribeCancel",
+    "SubscribeCreate",
+    "SubscriptionOperation",
     "TaskCancel",
     "TaskCreate",
     "TaskGet",
@@ -150,6 +155,30 @@ class NotifyUnregister:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubscribeCreate:
+    """The requester has the service watch triggers and run a task (GBZ-65)."""
+
+    session: str
+    id: str
+
+    subscription: Mapping[str, Any]
+    "The whole object, as JSON; its fields are checked by who takes subscriptions."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscribeCancel:
+    """The requester ends a subscription."""
+
+    session: str
+    id: str
+
+
+SubscriptionOperation = SubscribeCreate | SubscribeCancel
+"""Operations of GB/Z 185.6 version 2 about subscriptions; their answers are those of
+sessions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledgement:
     """The other side stored what an operation said."""
 
@@ -221,9 +250,7 @@ def check_session(session: Session, max_participants: int) -> None:
             InteractionFault.INVALID,
             f"a session has 1 to {max_participants} participants",
         )
-    if len({*ids}) != len(ids) or any(
-        one.id == session.requester.id for one in session.participants
-    ):
+    if len({*ids}) != len(ids) or session.requester.id in {one for one, _ in ids}:
         raise InteractionError(
             InteractionFault.INVALID, "a party takes part once in each mode"
         )

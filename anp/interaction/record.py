@@ -89,6 +89,7 @@ class SessionRecord:
     ) -> None:
         self.session = session
         self.own = own
+        self.protocol = ""
         self.tasks: dict[str, Task] = {}
         "All tasks by id, without messages and inputs."
 
@@ -163,6 +164,7 @@ class SessionRecord:
             registered=tuple(self.registered.values()),
             pushes=tuple(self.pushes.values()),
             threads=dict(self.threads),
+            protocol=self.protocol,
         )
 
     def is_open(self, wall_now: datetime) -> bool:
@@ -202,9 +204,10 @@ class SessionRecord:
 
     def news_address(self, wall_now: datetime) -> str:
         """Return where the requester wants news of the session, or nothing."""
-        wishes = self.registered.values()
-        valid = (w for w in wishes if w.expires is None or w.expires > wall_now)
-        return next((one.address for one in valid), "")
+        for one in self.registered.values():
+            if one.expires is None or one.expires > wall_now:
+                return one.address
+        return ""
 
     # For the classes above.
 
@@ -223,11 +226,9 @@ class SessionRecord:
     ) -> None:
         self.last = head.last
         self.tasks = {task.id: task for task in tasks}
-        self._unfinished = {
-            name: None
-            for name, task in self.tasks.items()
-            if not is_terminal(task.state)
-        }
+        self._unfinished = dict.fromkeys(
+            name for name, task in self.tasks.items() if not is_terminal(task.state)
+        )
         self._opened = dict(head.opened)
         self._unacknowledged = {
             peer: dict.fromkeys(numbers_in(runs))
@@ -236,6 +237,7 @@ class SessionRecord:
         self.registered = {one.task: one for one in head.registered}
         self.pushes = {(one.task, one.id): one for one in head.pushes}
         self.threads = dict(head.threads)
+        self.protocol = head.protocol
         for event in events:
             self._remember(event)
             message = event.content

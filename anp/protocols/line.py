@@ -7,14 +7,22 @@ Each protocol for sessions is a codec between frames and the operations of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import Operation, RefusedOperation, Send, refusal
+from anp.interaction.groups.operations import GroupOperation
+from anp.interaction.operations import (
+    Operation,
+    RefusedOperation,
+    Send,
+    SubscriptionOperation,
+    refusal,
+)
 from negotiation.consensus.written import Flagged, WrittenLimits
 
-__all__ = ["InvalidFrame", "OperationFrame", "SessionLine"]
+__all__ = ["FurtherFrame", "InvalidFrame", "OperationFrame", "SessionLine"]
 
 MAX_SHOWN: Final = 200
 "Most characters of a peer's text in what we log."
@@ -28,6 +36,9 @@ CROSSINGS: Final = frozenset(
         InteractionFault.CLOSED,
         InteractionFault.EXPIRED,
         InteractionFault.TOO_MANY,
+        InteractionFault.UNKNOWN_GROUP,
+        InteractionFault.UNKNOWN_SUBSCRIPTION,
+        InteractionFault.TAKEN,
     }
 )
 "Refusals that a peer without any fault gets, since operations cross."
@@ -45,6 +56,15 @@ class OperationFrame:
 
     flags: tuple[str, ...] = ()
     "Oddities of a valid frame, in our words."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherFrame:
+    """A frame of a peer about a group or a subscription, which no session takes."""
+
+    ref: int
+    operation: GroupOperation | SubscriptionOperation
+    flags: tuple[str, ...] = ()
 
 
 class InvalidFrame(Exception):
@@ -79,6 +99,9 @@ class SessionLine(ABC):
         self._faults = 0
         self._errors = 0
         self.outgoing: list[bytes] = []
+        self.further: deque[FurtherFrame] = deque()
+        "Frames about groups and subscriptions; whoever drives the line takes them."
+
         self.notes: list[Flagged] = []
         "Observations for the log."
 
@@ -86,7 +109,10 @@ class SessionLine(ABC):
         "The reason for which the channel must be closed; empty while there is none."
 
     def read(self, data: bytes) -> OperationFrame | None:
-        """Read a frame; None if it is not valid, which is then answered."""
+        """Read a frame.
+
+        None if it is not valid, which is then answered, or if it is in `further`.
+        """
         try:
             frame = self._read(data)
         except InvalidFrame as exc:
@@ -99,6 +125,9 @@ class SessionLine(ABC):
             )
             return None
         self.notes += [Flagged(flag, fault=False) for flag in frame.flags]
+        if isinstance(frame, FurtherFrame):
+            self.further.append(frame)
+            return None
         if isinstance(frame.operation, RefusedOperation):
             shown = f"{frame.operation.code}: {frame.operation.text}"[:MAX_SHOWN]
             self.notes.append(Flagged(f"the peer refused {shown!r}", fault=False))
@@ -137,7 +166,7 @@ class SessionLine(ABC):
         self.outgoing.append(self._refused(refusal(session, ref, error), request))
 
     @abstractmethod
-    def _read(self, data: bytes) -> OperationFrame:
+    def _read(self, data: bytes) -> OperationFrame | FurtherFrame:
         """Read a frame; InvalidFrame if it is not valid."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from negotiation.errors import MisuseError
 from negotiation.need import Capability
 from negotiation.strict_json import Json
 
-__all__ = ["CallingSide", "ServingSide", "WrittenSide"]
+__all__ = ["CallingSide", "ServingSide", "WrittenSide", "writable"]
 
 
 class WrittenSide(ABC):
@@ -108,3 +108,8 @@ class CallingSide:
     ) -> None:
         """Nothing is called on this side."""
         raise MisuseError("a requester calls no capabilities")
+
+
+def writable(text: str) -> str:
+    """Return what can be written as UTF-8 of a tool's words."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -19,6 +19,8 @@ from google.protobuf.json_format import ParseDict
 
 from anp.identity.web.fetcher import Fetcher
 from anp.sidecar.a2a import push
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.tokens import token_book
 from anp.sidecar.process import a2a_face
 from anp.sidecar.process.a2a_face import serve_a2a
 from anp.sidecar.tasks.delivery import attempts
@@ -26,7 +28,7 @@ from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
 from tests.e2e.push_receiver import Receiver, receiver
-from tests.e2e.test_a2a_face import ASK, STREAM, client_of, data
+from tests.e2e.test_a2a_face import ASK, SLOW, STREAM, client_of, data
 from tests.waiting import until
 
 LOOPBACK = {"fetch__allow": ["127.0.0.0/8"], "fetch__allow_http_loopback": True}
@@ -38,7 +40,7 @@ async def face(
     folder: Path, *, is_open: bool = True, **more: Any
 ) -> AsyncIterator[tuple[str, House]]:
     flags: dict[str, Any] = {"a2a__listen": "127.0.0.1:0", "a2a__open": is_open}
-    functions = {"story": STREAM, "order": ASK}
+    functions = {"story": STREAM, "order": ASK, "slow": SLOW}
     async with (
         house_in(folder, more=functions, **flags, **{**LOOPBACK, **more}) as house,
         serve_a2a(house.provider) as url,
@@ -128,10 +130,11 @@ async def test_a_message_names_where_its_task_is_told(
     tmp_path: Path, version: str
 ) -> None:
     async with face(tmp_path) as (url, _), receiver(TOKEN) as at:
+        await at.trust(url)
         skill = data("story.story", topic="wire")
         task = await send(url, version, skill, target(at, version))
         await completed(at)
-        assert at.refused == 0
+        assert at.problems == []
         assert {one["authorization"] for one in at.heads} == {"Bearer of-the-receiver"}
         assert {one["x-a2a-notification-token"] for one in at.heads} == {TOKEN}
         kinds = {one["content-type"] for one in at.heads}
@@ -242,6 +245,7 @@ async def test_a_receiver_that_is_away_for_a_minute(tmp_path: Path) -> None:
 
 async def _away(folder: Path, version: str, *, seconds: float) -> None:
     async with face(folder, seconds=300) as (url, house), receiver(TOKEN) as at:
+        await at.trust(url)
         await at.stop()
         skill = data("story.story", topic="wire")
         await send(url, version, skill, target(at, version))
@@ -264,6 +268,50 @@ async def _away(folder: Path, version: str, *, seconds: float) -> None:
         if version == "1.0":
             assert "".join(map(words, at.came)) == "Once upon a time: wire"
         assert await house.provider.tasks.outbox.letters() == []
+        assert at.problems == []
+
+
+@clause("A2A-25", "A2A-3")
+async def test_a_receiver_tells_what_the_face_signed_from_all_else(
+    tmp_path: Path,
+) -> None:
+    async with face(tmp_path) as (url, _), receiver(TOKEN) as at:
+        await at.trust(url)
+        await send(
+            url,
+            "1.0",
+            data("twice.twice", number=1),
+            {"url": at.url, "token": TOKEN},
+        )
+        await completed(at)
+        assert at.problems == []
+        number = len(at.came)
+        for headers, _ in at.requests:
+            # A receiver that has no credentials of its own finds it here, too.
+            signed = headers["x-a2a-notification-signature"]
+            assert headers["authorization"] == f"Bearer {signed}"
+        headers, body = at.requests[-1]
+        of_us = {name: headers[name] for name in headers if name.startswith("x-a2a")}
+
+        async def again(**more: Any) -> None:
+            sent = {"headers": of_us, "content": body, **more}
+            async with httpx.AsyncClient(trust_env=False) as http:
+                assert (await http.post(at.url, **sent)).status_code == 401
+
+        await again()
+        await again(content=body.replace(b"COMPLETED", b"FAILED"))
+        await again(headers={**of_us, "x-a2a-notification-token": "other"})
+        await again(headers={"x-a2a-notification-token": TOKEN})
+        at.later = 301
+        await again()
+        assert at.problems == [
+            "seen before",
+            "another body",
+            "another token",
+            "KeyError",
+            "too old",
+        ]
+        assert len(at.came) == number
 
 
 @clause("A2A-25")
@@ -427,6 +475,52 @@ async def test_nobody_sets_or_sees_addresses_of_anothers_task(tmp_path: Path) ->
             assert answer["error"]["code"] == -32001
             answer = await rpc(url, name, config, token=tokens["ann"])
             assert "result" in answer
+
+
+@clause("A2A-3", "A2A-25")
+async def test_with_a_token_end_its_addresses_and_streams(tmp_path: Path) -> None:
+    async with face(tmp_path, is_open=False) as (url, house), receiver() as at:
+        book = token_book(house.provider.home)
+        for name in ("ann", "bob"):
+            book.add(A2aCaller(name=name), f"of {name}")
+        heads = {"A2A-Version": "1.0", "Authorization": "Bearer of ann"}
+        order = {
+            "messageId": "m",
+            "role": "ROLE_USER",
+            "parts": [data("order.order", item="tea")],
+        }
+        made = await rpc(url, "SendMessage", {"message": order}, token="of ann")
+        task = made["result"]["task"]["id"]
+        config = {"taskId": task, "url": at.url}
+        await rpc(url, "CreateTaskPushNotificationConfig", config, token="of ann")
+        sessions = house.provider.tasks.sessions
+        known = await sessions.task(task)
+        assert known is not None
+        slow = {**order, "messageId": "s", "parts": [data("slow.slow", seconds=60)]}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
+        events = []
+        async with (
+            httpx.AsyncClient(trust_env=False, timeout=30, headers=heads) as http,
+            http.stream(
+                "POST", url, json={**body, "params": {"message": slow}}
+            ) as stream,
+        ):
+            async for line in stream.aiter_lines():
+                events.append(line)
+                book.revoke("ann")
+                # Another token under her name is another one.
+                book.add(A2aCaller(name="ann"), "new")
+        assert events
+        assert "COMPLETED" not in str(events)
+
+        async with asyncio.timeout(10):
+            # Nobody tells the owner of it.
+            while (await sessions.conversation(known.log)).pushes:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        more = {**order, "messageId": "n", "taskId": task, "parts": [{"text": "two"}]}
+        ended = await rpc(url, "SendMessage", {"message": more}, token="new")
+        assert ended["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert at.came == []
 
 
 @clause("A2A-25")

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from mcp.client.client import Client
 
+from anp.errors import CallError
 from anp.interaction.elements import Part
 from anp.sidecar.api.app import make_app, serve_api
 from anp.sidecar.api.guard import Door
@@ -23,6 +25,7 @@ from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.home.home import Home
 from anp.sidecar.mcp.local_api import LocalApi
 from anp.sidecar.mcp.server import make_server
+from anp.sidecar.process.stop import finish
 from negotiation.need import Need
 from tests.e2e.talks import Talks, talks_in
 from tests.e2e.test_notification import made
@@ -129,6 +132,22 @@ async def test_an_agent_reads_a_task_and_does_everything_with_it(
     assert seen.results == ["half ", b"\x89PNG", {"verdict": "good"}]
     assert seen.parts[1].name == "a.png"
     assert seen.parts[1].media_type == "image/png"
+
+
+async def test_a_stop_waits_for_no_task_that_nobody_has_read(tmp_path: Path) -> None:
+    async with desk_in(tmp_path, operation__stop_timeout=5.0) as desk:
+        task = await desk.talks.start("desk.review", text="a")
+        provider = desk.talks.provider
+        await until(lambda: bool(provider.attaching.inbox.items()))
+        await until(lambda: provider.observer.flights.count == 1)
+        async with asyncio.timeout(2):
+            await finish(provider)
+        # One that an agent has is waited for.
+        taken = await desk.take()
+        with pytest.raises(CallError, match="stopped with 1 calls cut off"):
+            await finish(provider)
+        await desk.post(f"{taken['id']}/result", text="b")
+        assert (await desk.talks.follow(task)).states[-1] == "completed"
 
 
 async def test_a_task_waits_for_its_agent_and_has_not_begun(tmp_path: Path) -> None:

@@ -46,9 +46,6 @@ ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 JSON_TYPES = frozenset({"application/json", "+json"})
 "Content types of JSON; `+json` means every type that ends so."
 
-MAX_HEADERS = 64 * 1024
-"Largest head of an answer, in bytes; the library's own limit is 100 KiB."
-
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 Answer = TypeVar("Answer")
 _MAX_AGE = re.compile(r"max-age\s*=\s*\"?([0-9]{1,9})\"?", re.ASCII)

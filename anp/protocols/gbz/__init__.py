@@ -1,4 +1,6 @@
-"""GB/Z 185.6 point to point, as a consensus protocol over the model of interaction.
+"""GB/Z 185.6 as consensus protocols over the model of interaction.
+
+Version 1 is point to point; version 2 has groups and subscriptions in addition.
 
 * `words`: URI, operations and words, Chinese ones included.
 * `reader`: turns bytes of a peer into an operation, or into a reason why they are none.
@@ -9,6 +11,12 @@
 * `provider`: the side that is called.
 * `file_fields`: Pieces of files in `task.get` and `ack`: fields that the text does not
   name.
+* `group_words`: The words of version 2 of GB/Z 185.6: groups, subscriptions and sealing
+  keys.
+* `group_reader`: Bytes of a peer become an operation of version 2: about a group or a
+  subscription.
+* `group_writer`: Operations of version 2 become bytes.
+* `group_line`: The frames of GB/Z 185.6 version 2 on one channel; see `SessionLine`.
 """
 
 from __future__ import annotations
@@ -16,7 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
+from anp.protocols.gbz.group_words import GBZ_GROUPS_URI, GBZ_GROUPS_VERSION
 from anp.protocols.gbz.provider import GbzProvider
 from anp.protocols.gbz.requester import GbzRequester
 from anp.protocols.gbz.side import GbzSetting
@@ -24,11 +34,25 @@ from anp.protocols.gbz.words import GBZ_URI, GBZ_VERSION
 from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
 from negotiation.need import Role
 
-__all__ = ["GBZ_URI", "GBZ_VERSION", "GbzCode", "gbz_document"]
+__all__ = [
+    "GBZ_GROUPS_URI",
+    "GBZ_GROUPS_VERSION",
+    "GBZ_URI",
+    "GBZ_URIS",
+    "GBZ_VERSION",
+    "GbzCode",
+    "gbz_document",
+]
+
+GBZ_URIS: Final = frozenset({GBZ_URI, GBZ_GROUPS_URI})
+"URIs of all versions; each carries sessions."
 
 
 class GbzCode:
-    """Makes the objects of one daemon for this version; a `WrittenCode`."""
+    """Makes the objects of one daemon for calls of one turn; a `WrittenCode`.
+
+    These are the same in all versions.
+    """
 
     def __call__(
         self,
@@ -45,6 +69,6 @@ class GbzCode:
 
 
 @cache
-def gbz_document() -> str:
-    """Return the text of the consensus protocol, of this version."""
-    return (files(__name__) / f"gbz-185.6-{GBZ_VERSION}.md").read_text("utf-8")
+def gbz_document(version: str = GBZ_VERSION) -> str:
+    """Return the text of the consensus protocol of a version."""
+    return (files(__name__) / f"gbz-185.6-{version}.md").read_text("utf-8")

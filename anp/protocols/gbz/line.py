@@ -5,7 +5,7 @@ from __future__ import annotations
 from anp.interaction.operations import Operation, RefusedOperation
 from anp.protocols.gbz.reader import read_frame
 from anp.protocols.gbz.writer import write_frame
-from anp.protocols.line import OperationFrame, SessionLine
+from anp.protocols.line import FurtherFrame, OperationFrame, SessionLine
 
 __all__ = ["GbzLine"]
 
@@ -13,7 +13,7 @@ __all__ = ["GbzLine"]
 class GbzLine(SessionLine):
     """Reads and writes the frames of one channel."""
 
-    def _read(self, data: bytes) -> OperationFrame:
+    def _read(self, data: bytes) -> OperationFrame | FurtherFrame:
         return read_frame(data, max_size=self._limits.max_message)
 
     def _written(self, operation: Operation, ref: int) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -40,7 +39,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.interaction.states import MAX_STATE, TaskState, is_legal
-from anp.protocols.fields import Fields, invalid
+from anp.protocols.fields import MAX_ITEMS, MAX_PARTIES, MAX_REF, Fields, invalid
 from anp.protocols.gbz.file_fields import read_piece, read_range
 from anp.protocols.gbz.words import (
     FILE,
@@ -55,24 +54,21 @@ from anp.protocols.line import InvalidFrame, OperationFrame
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["INTENT", "MAX_REF", "read_data", "read_frame"]
+__all__ = [
+    "INTENT",
+    "frame_fields",
+    "read_cancel",
+    "read_data",
+    "read_frame",
+    "read_message",
+    "read_operation",
+    "read_party",
+    "read_task",
+    "read_update",
+]
 
 INTENT: Final = "intent"
 "Entry of a data item's `metadata` that names the wanted capability."
-
-MAX_REF: Final = 2**53 - 1
-"Largest number of an operation."
-
-MAX_ITEMS: Final = 1024
-"Data items of a message, messages of a task, and inputs, each."
-
-MAX_RECEIVERS: Final = 256
-
-_MIME: Final = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
-    r"(?:[ \t]*;[\x20-\x7e\t]{0,256})?"
-)
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def read_frame(data: bytes, *, max_size: int) -> OperationFrame:
@@ -84,12 +80,21 @@ def read_frame(data: bytes, *, max_size: int) -> OperationFrame:
     Raises:
         InvalidFrame: It is not valid.
     """
+    return read_operation(frame_fields(data, max_size=max_size))
+
+
+def frame_fields(data: bytes, *, max_size: int) -> Fields:
+    """Return the fields of a frame; InvalidFrame if it is no JSON object."""
     try:
-        fields = Fields(parse_json(data, max_size=max_size), "a frame")
+        return Fields(parse_json(data, max_size=max_size), "a frame")
     except JsonError as exc:
         raise InvalidFrame(invalid(str(exc))) from None
     except InteractionError as exc:
         raise InvalidFrame(exc) from None
+
+
+def read_operation(fields: Fields) -> OperationFrame:
+    """Read the fields of a frame; InvalidFrame if they are not valid."""
     op, ref = fields.take("op"), fields.take("ref")
     if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref <= MAX_REF:
         ref = None
@@ -140,12 +145,13 @@ def _session_close(fields: Fields, ref: int) -> Operation:
 
 
 def _task_create(fields: Fields, ref: int) -> Operation:
-    return TaskCreate(task=_task(fields))
+    return TaskCreate(task=read_task(fields))
 
 
-def _task_update(fields: Fields, ref: int) -> Operation:
+def read_update(fields: Fields, ref: int) -> TaskUpdate:
+    """Read a report of an executor."""
     progress = fields.mapping("progress")
-    task = _task(fields)
+    task = read_task(fields)
     content: TaskChange | TaskProgress
     if task.state == PROGRESS:
         told = Fields(progress, "progress")
@@ -172,7 +178,8 @@ def _task_update(fields: Fields, ref: int) -> Operation:
     )
 
 
-def _task_cancel(fields: Fields, ref: int) -> Operation:
+def read_cancel(fields: Fields, ref: int) -> TaskCancel:
+    """Read a wish for the end of a task."""
     return TaskCancel(session=fields.text("sessionId"), task=fields.text("id"))
 
 
@@ -185,7 +192,7 @@ def _task_get(fields: Fields, ref: int) -> Operation:
 
 
 def _message_send(fields: Fields, ref: int) -> Operation:
-    return MessageSend(message=_message(fields))
+    return MessageSend(message=read_message(fields))
 
 
 def _notify_register(fields: Fields, ref: int) -> Operation:
@@ -208,7 +215,7 @@ def _notify_unregister(fields: Fields, ref: int) -> Operation:
 
 def _ack(fields: Fields, ref: int) -> Operation:
     task = fields.take("task")
-    found = None if task is None else _as_state(_task(_inner(fields, task, "a task")))
+    found = None if task is None else _as_state(read_task(fields.inner(task, "a task")))
     return Acknowledgement(
         session=fields.optional_text("sessionId"),
         ref=ref,
@@ -231,8 +238,8 @@ _READERS: Final[dict[str, Callable[[Fields, int], Operation]]] = {
     GbzOperation.SESSION_UPDATE: _session_update,
     GbzOperation.SESSION_CLOSE: _session_close,
     GbzOperation.TASK_CREATE: _task_create,
-    GbzOperation.TASK_UPDATE: _task_update,
-    GbzOperation.TASK_CANCEL: _task_cancel,
+    GbzOperation.TASK_UPDATE: read_update,
+    GbzOperation.TASK_CANCEL: read_cancel,
     GbzOperation.TASK_GET: _task_get,
     GbzOperation.MESSAGE_SEND: _message_send,
     GbzOperation.NOTIFY_REGISTER: _notify_register,
@@ -245,23 +252,16 @@ _READERS: Final[dict[str, Callable[[Fields, int], Operation]]] = {
 # Objects
 
 
-def _inner(outer: Fields, value: object, what: str) -> Fields:
-    """Return the fields of an object in another; oddities of both are one list."""
-    fields = Fields(value, what)
-    fields.flags = outer.flags
-    return fields
-
-
 def _session(fields: Fields) -> Session:
     """Read table 5."""
-    receivers = fields.items("receivers", limit=MAX_RECEIVERS)
+    receivers = fields.items("receivers", limit=MAX_PARTIES)
     if not receivers:
         raise invalid("a session: receivers is not an array of at least one")
     return Session(
         id=fields.text("id"),
-        requester=_party(_inner(fields, fields.take("sender"), "sender")),
+        requester=read_party(fields.inner(fields.take("sender"), "sender")),
         participants=tuple(
-            _receiver(_inner(fields, one, "a receiver")) for one in receivers
+            _receiver(fields.inner(one, "a receiver")) for one in receivers
         ),
         expires=fields.date_time("expires"),
         context=_mixed(fields, "context"),
@@ -269,7 +269,8 @@ def _session(fields: Fields) -> Session:
     )
 
 
-def _party(fields: Fields) -> Party:
+def read_party(fields: Fields) -> Party:
+    """Read the id and the address of an agent."""
     return Party(
         id=fields.text("id"), address=fields.address("address"), extra=dict(fields.rest)
     )
@@ -280,19 +281,19 @@ def _receiver(fields: Fields) -> Party:
     params = fields.mapping("params")
     if mode is PartyMode.GROUP and not isinstance(params.get("groupId"), str):
         raise invalid("a receiver: params.groupId is not a text")
-    return replace(_party(fields), mode=mode, params=params)
+    return replace(read_party(fields), mode=mode, params=params)
 
 
 def _mixed(fields: Fields, name: str) -> tuple[Message, ...] | tuple[Task, ...]:
     """Read an array that has messages only, or tasks only (GBZ-Q13)."""
     values = fields.items(name, limit=MAX_ITEMS)
-    found = [_inner(fields, one, f"an element of {name}") for one in values]
+    found = [fields.inner(one, f"an element of {name}") for one in values]
     kinds = {(one.has("dataItems"), one.has("state")) for one in found}
     if kinds - {(True, False), (False, True)} or len(kinds) > 1:
         raise invalid(f"{name} has neither messages only nor tasks only")
     if kinds == {(True, False)}:
-        return tuple(_message(one) for one in found)
-    return tuple(_as_state(_task(one)) for one in found)
+        return tuple(read_message(one) for one in found)
+    return tuple(_as_state(read_task(one)) for one in found)
 
 
 def _as_state(task: Task) -> Task:
@@ -300,10 +301,10 @@ def _as_state(task: Task) -> Task:
     return replace(task, state=TaskState.WORKING) if task.state == PROGRESS else task
 
 
-def _task(fields: Fields) -> Task:
+def read_task(fields: Fields) -> Task:
     """Read table 4."""
     messages = [
-        _message(_inner(fields, one, "a message"))
+        read_message(fields.inner(one, "a message"))
         for one in fields.items("messages", limit=MAX_ITEMS)
     ]
     depends_on = fields.items("dependsOn", limit=MAX_ITEMS)
@@ -354,7 +355,7 @@ def _intent(messages: list[Message]) -> tuple[str, list[Message]]:
     return intent, [replace(messages[0], parts=parts), *messages[1:]]
 
 
-def _message(fields: Fields) -> Message:
+def read_message(fields: Fields) -> Message:
     """Read table 3."""
     role: SenderRole = fields.word("senderRole", ROLES)
     purpose: MessagePurpose | None = fields.word("artifact", PURPOSES, needed=False)
@@ -398,17 +399,13 @@ def _chunk(fields: Fields) -> Chunk | None:
 def read_data(value: object) -> Part:
     """Read table 2; InteractionError if it is no data item."""
     fields = Fields(value, "a data item")
-    media_type = fields.text("type")
-    if not _MIME.fullmatch(media_type):
-        raise invalid("a data item: type is not a MIME type")
+    media_type = fields.media_type("type")
     about = Fields(fields.mapping("metadata", needed=True), "metadata")
     payload = fields.take("payload")
     if payload is None:
         raise invalid("a data item: payload is absent or null")
     kind, content = _content(media_type, about.take("encoding"), payload)
-    sha256 = about.optional_text("sha256")
-    if sha256 and not _SHA256.fullmatch(sha256):
-        raise invalid("metadata: sha256 is not 64 hex characters")
+    sha256 = about.sha256("sha256")
     return Part(
         kind=kind,
         content=content,

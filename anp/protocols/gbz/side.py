@@ -36,8 +36,8 @@ from anp.interaction.operations import (
     TaskCreate,
 )
 from anp.interaction.step import Step
+from anp.protocols.fields import MAX_REF
 from anp.protocols.gbz.line import GbzLine
-from anp.protocols.gbz.reader import MAX_REF
 from anp.protocols.gbz.writer import write_data, write_frame
 from anp.protocols.line import OperationFrame
 from anp.protocols.sides import WrittenSide
@@ -99,7 +99,13 @@ class GbzSide(WrittenSide):
         self._offered = {capability.name: capability for capability in capabilities}
 
     def tell(
-        self, name: str, data: dict[str, Any], *, now: float, wall_now: datetime
+        self,
+        name: str,
+        data: dict[str, Any],
+        *,
+        now: float,
+        wall_now: datetime,
+        message_id: str = "",
     ) -> None:
         """See `WrittenProtocol`; in a message of each open session, without a task."""
         if not 0 < len(name) <= MAX_NAME:

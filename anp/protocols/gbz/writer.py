@@ -38,7 +38,17 @@ from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
-__all__ = ["GbzTooLarge", "write_data", "write_frame"]
+__all__ = [
+    "GbzTooLarge",
+    "given_fields",
+    "json_bytes",
+    "write_data",
+    "write_frame",
+    "written_message",
+    "written_party",
+    "written_task",
+    "written_update",
+]
 
 
 class GbzTooLarge(JsonError):
@@ -60,22 +70,24 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
     piece = operation.piece if isinstance(operation, Acknowledgement) else None
     if isinstance(operation, Acknowledgement | RefusedOperation):
         ref = operation.ref
-    try:
-        text = write_json(
-            {"op": op, "ref": ref, **value},
-            ensure_ascii=False,
-            allow_nan=False,
-            separators=(",", ":"),
-        )
-        data = text.encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
+    data = json_bytes({"op": op, "ref": ref, **value})
     parse_json(data, max_size=max(max_size, len(data)))
     if piece is not None:
         data = _with_piece(data, piece)
     if len(data) > max_size:
         raise GbzTooLarge(f"{len(data)} bytes, at most {max_size} are sent")
     return data
+
+
+def json_bytes(value: dict[str, Any]) -> bytes:
+    """Return the bytes of a frame; JsonError if it cannot be written as JSON."""
+    try:
+        text = write_json(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
+        return text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
 
 
 def _with_piece(data: bytes, piece: FilePiece) -> bytes:
@@ -95,22 +107,22 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
         case TaskCreate() | TaskUpdate() | TaskCancel() | TaskGet():
             return _of_task(operation)
         case MessageSend(message=message):
-            return GbzOperation.MESSAGE_SEND, _message(message)
+            return GbzOperation.MESSAGE_SEND, written_message(message)
         case NotifyRegister():
             value = {
                 "sessionId": operation.session,
-                **_given(taskId=operation.task),
+                **given_fields(taskId=operation.task),
                 "address": operation.address,
             }
             if operation.expires is not None:
                 value["expires"] = write_timestamp(operation.expires)
             return GbzOperation.NOTIFY_REGISTER, value
         case NotifyUnregister(session=session_id, task=name):
-            value = {"sessionId": session_id, **_given(taskId=name)}
+            value = {"sessionId": session_id, **given_fields(taskId=name)}
             return GbzOperation.NOTIFY_UNREGISTER, value
         case Acknowledgement(session=session_id, task=found):
             # Its piece of a file is put in at the end.
-            told = {} if found is None else {"task": _task(found)}
+            told = {} if found is None else {"task": written_task(found)}
             return GbzOperation.ACK, {"sessionId": session_id, **told}
         case RefusedOperation(session=session_id, code=code, text=text):
             value = {"sessionId": session_id, "code": str(code), "text": text}
@@ -134,9 +146,9 @@ def _of_task(
 ) -> tuple[GbzOperation, dict[str, Any]]:
     match operation:
         case TaskCreate(task=task):
-            return GbzOperation.TASK_CREATE, _task(task)
+            return GbzOperation.TASK_CREATE, written_task(task)
         case TaskUpdate():
-            return GbzOperation.TASK_UPDATE, _update(operation)
+            return GbzOperation.TASK_UPDATE, written_update(operation)
         case TaskCancel(session=session_id, task=name):
             return GbzOperation.TASK_CANCEL, {"id": name, "sessionId": session_id}
         case TaskGet(session=session_id, task=name, file=file):
@@ -147,7 +159,7 @@ def _of_task(
             return GbzOperation.TASK_GET, value
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def given_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that say something."""
     return {name: value for name, value in fields.items() if value}
 
@@ -156,9 +168,9 @@ def _session(session: Session) -> dict[str, Any]:
     value = {
         **session.extra,
         "id": session.id,
-        "sender": _party(session.requester),
+        "sender": written_party(session.requester),
         "receivers": [
-            {**_party(one), "mode": str(one.mode), "params": dict(one.params)}
+            {**written_party(one), "mode": str(one.mode), "params": dict(one.params)}
             for one in session.participants
         ],
     }
@@ -169,16 +181,22 @@ def _session(session: Session) -> dict[str, Any]:
     return value
 
 
-def _party(party: Party) -> dict[str, Any]:
+def written_party(party: Party) -> dict[str, Any]:
+    """Return an agent's id and address."""
     return {**party.extra, "id": party.id, "address": party.address}
 
 
 def _either(element: Message | Task) -> dict[str, Any]:
-    return _message(element) if isinstance(element, Message) else _task(element)
+    return (
+        written_message(element)
+        if isinstance(element, Message)
+        else written_task(element)
+    )
 
 
-def _task(task: Task) -> dict[str, Any]:
-    messages = [_message(one) for one in task.messages]
+def written_task(task: Task) -> dict[str, Any]:
+    """Return a task, by table 4."""
+    messages = [written_message(one) for one in task.messages]
     value: dict[str, Any] = {
         **task.extra,
         "id": task.id,
@@ -193,7 +211,7 @@ def _task(task: Task) -> dict[str, Any]:
         value["capability"] = task.capability
     if task.inputs:
         value["artifacts"] = [_either(one) for one in task.inputs]
-    return value | _given(
+    return value | given_fields(
         messages=messages,
         dependsOn=list(task.depends_on),
         parent=task.parent,
@@ -204,7 +222,8 @@ def _task(task: Task) -> dict[str, Any]:
     )
 
 
-def _update(update: TaskUpdate) -> dict[str, Any]:
+def written_update(update: TaskUpdate) -> dict[str, Any]:
+    """Return a report of an executor."""
     content = update.content
     value: dict[str, Any] = {"id": content.task, "sessionId": update.session}
     if isinstance(content, TaskProgress):
@@ -212,10 +231,10 @@ def _update(update: TaskUpdate) -> dict[str, Any]:
         value["state"] = PROGRESS
         value["progress"] = {
             **{name: one for name, one in told.items() if one is not None},
-            **_given(text=content.text),
+            **given_fields(text=content.text),
         }
     else:
-        value |= {"state": content.state} | _given(
+        value |= {"state": content.state} | given_fields(
             code=content.code,
             reason=content.reason,
             mayHaveRun=content.may_have_run,
@@ -223,17 +242,18 @@ def _update(update: TaskUpdate) -> dict[str, Any]:
     if update.at is not None:
         value["stateChangedAt"] = write_timestamp(update.at)
     if update.messages:
-        value["messages"] = [_message(one) for one in update.messages]
+        value["messages"] = [written_message(one) for one in update.messages]
     return value
 
 
-def _message(message: Message) -> dict[str, Any]:
+def written_message(message: Message) -> dict[str, Any]:
+    """Return a message, by table 3."""
     value: dict[str, Any] = {
         **message.extra,
         "senderRole": str(message.role),
         "senderId": message.sender,
         "sessionId": message.session,
-        **_given(taskId=message.task),
+        **given_fields(taskId=message.task),
         "id": message.id,
     }
     if message.purpose is not None:
@@ -244,7 +264,7 @@ def _message(message: Message) -> dict[str, Any]:
         value["chunkIndex"] = message.chunk.index
         value["lastChunk"] = message.chunk.last
     value["dataItems"] = [write_data(one) for one in message.parts]
-    return value | _given(metadata=dict(message.metadata))
+    return value | given_fields(metadata=dict(message.metadata))
 
 
 def write_data(part: Part) -> dict[str, Any]:
@@ -265,7 +285,7 @@ def write_data(part: Part) -> dict[str, Any]:
         case PartKind.JSON if isinstance(payload, str) and not is_json(media_type):
             # Under any other type it would be read as a text.
             media_type = "application/json"
-    metadata = {**part.metadata} | _given(
+    metadata = {**part.metadata} | given_fields(
         encoding=encoding,
         name=part.name,
         sha256=part.sha256,

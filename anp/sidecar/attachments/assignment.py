@@ -144,12 +144,8 @@ class Assignment:
     def end(self, ending: str) -> None:
         """End it, since nobody waits any more; what the agent still says is refused."""
         if not self.ending:
-            self.ending = ending
-            if self._asking is not None:
-                self._asking.cancel()
-            if not self._outcome.done():
-                self._outcome.cancel()
-            self._tell()
+            self._outcome.cancel()
+            self._over(ending)
 
     # The agent's side.
 

@@ -159,6 +159,10 @@ class UpdateTeller:
         """See `Requester`."""
         raise ToolError(400, "nobody takes files in a call")
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        """See `Requester`; a call has no answers, and so no files of them."""
+        raise ToolError(400, "nobody gives files in a call")
+
     @property
     def was_told(self) -> bool:
         """See `Requester`; the answer has everything, too."""

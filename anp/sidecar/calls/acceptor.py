@@ -18,7 +18,7 @@ from anp.identity.dids import canonical_did
 from anp.protocols.a2a.words import A2A_URIS
 from anp.protocols.envelope import ENVELOPE_TASKS_URI
 from anp.protocols.envelope.session_reader import is_of_session
-from anp.protocols.gbz import GBZ_URI
+from anp.protocols.gbz import GBZ_URIS
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.bound.natural import Listener, Spokesman
 from anp.sidecar.bound.provider import BoundProvider, ProviderParts
@@ -389,7 +389,7 @@ class Acceptor:
     async def _carries_tasks(self, channel: Channel, uri: str) -> bool:
         """Return whether a channel carries sessions; its first message may tell."""
         if uri != ENVELOPE_TASKS_URI:
-            return uri == GBZ_URI or uri in A2A_URIS
+            return uri in GBZ_URIS or uri in A2A_URIS
         channel.in_use = lambda: False
         first = await channel.receive()
         channel.put_back(first)

@@ -14,7 +14,14 @@ from anp.protocols.envelope import (
     EnvelopeCode,
     envelope_document,
 )
-from anp.protocols.gbz import GBZ_URI, GBZ_VERSION, GbzCode, gbz_document
+from anp.protocols.gbz import (
+    GBZ_GROUPS_URI,
+    GBZ_GROUPS_VERSION,
+    GBZ_URI,
+    GBZ_VERSION,
+    GbzCode,
+    gbz_document,
+)
 from anp.sidecar.consensus.registry import WrittenEntry
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol
 
@@ -32,6 +39,10 @@ A2A_SUMMARY: Final = "A2A between agents whose channel proves who they are."
 
 GBZ_SUMMARY: Final = "Sessions, tasks and messages of GB/Z 185.6, point to point."
 
+GBZ_GROUPS_SUMMARY: Final = (
+    "Sessions, tasks and messages of GB/Z 185.6, with groups and subscriptions."
+)
+
 
 def written_protocols(*, envelope: bool) -> list[WrittenEntry]:
     """Return the protocols whose code is part of the daemon.
@@ -42,16 +53,20 @@ def written_protocols(*, envelope: bool) -> list[WrittenEntry]:
     found = [
         WrittenEntry(
             ConsensusProtocol(
-                GBZ_URI,
-                GBZ_VERSION,
-                gbz_document(),
+                uri,
+                version,
+                gbz_document(version),
                 CodeKind.WRITTEN,
-                GBZ_SUMMARY,
+                summary,
                 published=True,
                 generic=True,
             ),
             GbzCode(),
             only_named=True,
+        )
+        for uri, version, summary in (
+            (GBZ_URI, GBZ_VERSION, GBZ_SUMMARY),
+            (GBZ_GROUPS_URI, GBZ_GROUPS_VERSION, GBZ_GROUPS_SUMMARY),
         )
     ]
     for uri, spoken in A2A_URIS.items():

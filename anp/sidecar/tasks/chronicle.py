@@ -24,15 +24,12 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
-from anp.sidecar.attachments.requester import Reply, ReplyAction
 from anp.sidecar.tasks.known import NoTask
 from anp.sidecar.tasks.sessions import KnownTask, Sessions
 
 __all__ = [
-    "ACTION",
     "Chronicle",
     "ContentPlace",
-    "TaskAnswer",
     "Told",
     "created",
     "results",
@@ -117,29 +114,6 @@ class _Begun:
             place = begun if is_same else None
             self.places[message.id] = place or ContentPlace(event.number, last)
         return begun
-
-
-ACTION = "action"
-"Entry in the metadata of an answer to a question."
-
-
-@dataclass(frozen=True, slots=True)
-class TaskAnswer:
-    """A message of the requester for a task that waits for it."""
-
-    message: Message
-
-    @property
-    def reply(self) -> Reply:
-        """The message as an answer to a question."""
-        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
-        value = next(
-            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
-        )
-        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
-        return Reply(
-            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
-        )
 
 
 class Chronicle:

@@ -27,6 +27,7 @@ from anp.interaction.elements import (
     Task,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.plan import is_plan
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.interaction.stored import element_size
@@ -103,9 +104,12 @@ class TaskService:
         self._capabilities = capabilities
         self._policy = policy
         self._config = config
+        self._order = tuple(order)
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
-        self.leases = Leases(logs, self._recover)
+        self.leases = Leases(
+            logs, self._recover, refresh=lambda log: self.desk.refresh(log)
+        )
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,
@@ -115,6 +119,7 @@ class TaskService:
             folders=lambda: self.folders,
             leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
+            is_own=lambda did: identities.for_did(did) is not None,
         )
         self._exchange = SessionPeers(
             identities=identities,
@@ -156,6 +161,7 @@ class TaskService:
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
         notify: bool = False,
+        protocol: str = "",
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -167,15 +173,20 @@ class TaskService:
             needs: The final states that will do for each; any one, with `needs_any`.
             maker: The one of us who asks, for a new session.
             notify: Need no connection meanwhile: the peer dials us with its news.
+            protocol: URI of the one that alone may carry it; empty for the best.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
+            ConflictError: The session goes over another protocol.
         """
         if log is None:
             log = await self.open_session(
-                peer, trust_first_use=trust_first_use, maker=maker
+                peer, trust_first_use=trust_first_use, maker=maker, protocol=protocol
             )
         conversation = await self._conversation(log)
+        if protocol not in ("", conversation.protocol):
+            bound = conversation.protocol or "the best one"
+            raise ConflictError(f"this session goes over {bound}; begin another")
         needed = [(await self.task(item)).task.id for item in depends_on]
         message = Message(
             id=str(uuid.uuid4()),
@@ -205,7 +216,7 @@ class TaskService:
 
     async def create(self, log: str, task: Task) -> None:
         """Have a peer do a task of one message; its id must be new in the session."""
-        self._check_size(task)
+        self.check_size(task)
         async with self.files.giving(log, task.messages[0]):
             await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
 
@@ -218,6 +229,7 @@ class TaskService:
         name: str = "",
         owner: str = "",
         alias: str = "",
+        protocol: str = "",
     ) -> str:
         """Open a session with a peer; return our own id of it.
 
@@ -225,10 +237,18 @@ class TaskService:
             name: Its id on the wire; empty for a new one.
             owner: Id of the local caller that it belongs to, if any.
             alias: Its id for that caller.
+            protocol: URI of the one that alone may carry it; empty for the best.
 
         Raises:
-            CallError: The peer is not known or blocked.
+            CallError: The peer is not known or blocked, or we lack the protocol.
         """
+        if protocol and protocol not in self._order:
+            known = ", ".join(self._order) or "none"
+            raise CallError(
+                ErrorKind.USAGE,
+                f"the protocol {protocol[:200]!r} is not one of interaction.order: "
+                + known,
+            )
         target = await self._finder.find(peer, trust_first_use=trust_first_use)
         own = self._identities.speaking_to(target.did).did
         session = Session(
@@ -240,7 +260,7 @@ class TaskService:
             owner=owner,
             alias=alias,
         )
-        return await self.sessions.begin(session, maker=maker)
+        return await self.sessions.begin(session, maker=maker, protocol=protocol)
 
     async def send(
         self, item: str, parts: Sequence[Part], *, metadata: dict[str, Any]
@@ -261,7 +281,7 @@ class TaskService:
 
     async def post(self, log: str, message: Message) -> None:
         """Send a message of a session to its other side."""
-        self._check_size(message)
+        self.check_size(message)
         async with self.files.giving(log, message):
             await self._apply(log, lambda c: c.post(message, wall_now=utc_now()))
 
@@ -308,7 +328,7 @@ class TaskService:
                 await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
-        await self.files.resume(self._exchange.want)
+        self.files.resume()
         self._sweeping = asyncio.create_task(self._sweep())
         self._renewing = asyncio.create_task(self.leases.run())
 
@@ -480,7 +500,8 @@ class TaskService:
                 raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
-    def _check_size(self, element: Message | Task) -> None:
+    def check_size(self, element: Message | Task) -> None:
+        """Check that there is room for a message or task; CallError if not."""
         size = element_size(element)
         if size > self._most:
             raise CallError(
@@ -493,4 +514,5 @@ class TaskService:
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
     def _may_repeat(self, task: Task) -> bool:
-        return self._capabilities.is_repeatable(task.capability, task.requester)
+        repeatable = self._capabilities.is_repeatable
+        return is_plan(task) or repeatable(task.capability, task.requester)

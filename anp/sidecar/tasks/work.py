@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anp.channel.stranger_work import counted
-from anp.interaction.chunks import split_message
+from anp.interaction.chunks import MAX_CONTENT, split_message
 from anp.interaction.conversation import NOT_CHOSEN, Conversation, start_key
 from anp.interaction.elements import (
     LOCAL,
@@ -27,8 +27,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.step import Step
-from anp.interaction.stored import element_size
-from anp.sidecar.attachments.attachment import Progress, report_progress
+from anp.sidecar.attachments.attachment import Progress, ToolError, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
     Question,
@@ -40,22 +39,18 @@ from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
-from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
+from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of, part_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
-from anp.sidecar.tasks.chronicle import Chronicle, TaskAnswer
+from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
-from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
 __all__ = ["Room", "SCHEMA", "URL", "Worker"]
 
 logger = logging.getLogger(__name__)
-
-MAX_CONTENT = 512 * 1024
-"Bytes of content in one frame; larger texts and bytes go in chunks."
 
 APPROVAL_CHECK = 2.0
 "Seconds between two looks for the owner's word about a task that waits for it."
@@ -125,7 +120,7 @@ class Worker:
 
         self._peer_did = peer_did
         self._way = WayIn.A2A if task.requester.startswith(LOCAL) else WayIn.TASK
-        self._asked: asyncio.Future[TaskAnswer] | None = None
+        self._asked: asyncio.Future[Message] | None = None
         self._notes: deque[Progress] = deque(maxlen=MAX_NOTES)
         self._noted = asyncio.Event()
         self._told = False
@@ -136,6 +131,15 @@ class Worker:
         self._key = ""
 
     # What the attachment sees; see `Requester`.
+
+    @property
+    def task(self) -> Task:
+        """The task, with its messages."""
+        return self._task
+
+    async def hand_back(self, code: str, reason: str) -> None:
+        """Reject the task in place of `run`."""
+        await self._finish(TaskState.REJECTED, code, reason)
 
     @property
     def key(self) -> str:
@@ -192,11 +196,19 @@ class Worker:
         assert self._folder is not None, "there is one while the agent works"
         await self.update([await self._folder.send(file)])
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        try:
+            return [await self._folder.lay(one) for one in files]
+        except FileFailed as exc:
+            raise ToolError(502, f"a file of the answer did not come: {exc}") from exc
+
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
-        return (await self._ask(question)).reply
+        return Reply.of(await self._ask(question))
 
-    async def _ask(self, question: Question, *, code: str = "") -> TaskAnswer:
+    async def _ask(self, question: Question, *, code: str = "") -> Message:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
@@ -218,11 +230,11 @@ class Worker:
         await self._report(TaskState.WORKING)
         return answer
 
-    def _await_answer(self) -> asyncio.Future[TaskAnswer]:
+    def _await_answer(self) -> asyncio.Future[Message]:
         self._asked = asyncio.get_running_loop().create_future()
         return self._asked
 
-    def answer(self, answer: TaskAnswer) -> None:
+    def answer(self, answer: Message) -> None:
         """Give the agent a message of its requester's; unasked ones stay in the log."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(answer)
@@ -349,7 +361,7 @@ class Worker:
         if self._told:
             return await self._over(TaskState.COMPLETED)
         self._is_over, result = True, MessagePurpose.RESULT
-        return await self._post([_part_of(output)], purpose=result, final=True)
+        return await self._post([part_of(output)], purpose=result, final=True)
 
     async def _choose(self, *, was_asked: bool) -> str | None:
         """Find the capability, with the requester's help; return why there is none.
@@ -365,7 +377,7 @@ class Worker:
             talk = await Chronicle(self._sessions).said(self._log, self._task.id)
             messages += [one for one in talk if one.role is SenderRole.REQUESTER]
             if talk and talk[-1].role is not SenderRole.REQUESTER:
-                messages.append((await answer).message)
+                messages.append(await answer)
             await self._report(TaskState.WORKING)
         while True:
             chosen = await self._chooser.choose(self._task, messages)
@@ -374,7 +386,7 @@ class Worker:
                     return text
                 case Wanted(text=text):
                     told = await self._ask(Question(text=text), code=NOT_CHOSEN)
-                    messages.append(told.message)
+                    messages.append(told)
                 case Choice(capability=name, parts=parts):
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))
@@ -500,12 +512,3 @@ class Worker:
 
     def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
         return self._sessions.apply(self._log, act)
-
-
-def _part_of(output: Any) -> Part:
-    """Return an output as a value, or as the text of one that needs chunks."""
-    part = Part.value(output)
-    if element_size(part) <= MAX_CONTENT:
-        return part
-    text = write_json(output, ensure_ascii=False, separators=(",", ":"))
-    return Part.text(text, media_type="application/json")

@@ -108,11 +108,6 @@ class Inbox:
         self.closed = False
         "True when the daemon stops, and nobody gets anything any more."
 
-    @property
-    def last(self) -> int:
-        """Number of the newest event."""
-        return self._number
-
     def add(self, attachment: str, assignment: Assignment) -> InboxItem:
         """Put a call in; it waits until a reader takes it."""
         item = InboxItem(assignment, attachment)
@@ -124,6 +119,12 @@ class Inbox:
     def items(self) -> list[InboxItem]:
         """Return the calls that have not ended, oldest first."""
         return [one for one in self._items.values() if not one.assignment.ending]
+
+    @property
+    def unread(self) -> int:
+        """Number of tasks that no agent was given yet; they wait over restarts."""
+        tasks = (one for one in self.items() if one.assignment.is_task)
+        return sum(not one.deliveries for one in tasks)
 
     def find(self, item_id: str) -> InboxItem:
         """Return a call by its id.

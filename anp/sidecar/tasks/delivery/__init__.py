@@ -1,8 +1,10 @@
 """The ways by which the news of sessions reach the peers.
 
+* `line`: One channel that speaks a protocol for tasks, in both directions.
 * `lines`: the channels over which GB/Z 185.6 carries sessions.
 * `outbox`: brings news to requesters that registered an address.
 * `attempts`: Attempts to bring news to an address that may be away: how often, and how
   long.
 * `a2a_carrier`: Tasks of ours at a peer that takes them over A2A.
+* `a2a_requests`: Requests of A2A over one channel of ours, and the responses to each.
 """

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anp.protocols.gbz import GBZ_URI, GBZ_VERSION, GbzCode, gbz_document
+from anp.protocols.gbz import (
+    GBZ_GROUPS_URI,
+    GBZ_GROUPS_VERSION,
+    GBZ_URI,
+    GBZ_VERSION,
+    GbzCode,
+    gbz_document,
+)
 from negotiation.consensus.written import (
     Ask,
     Broken,
@@ -49,6 +56,14 @@ def test_the_text_is_the_one_that_its_uri_stands_for() -> None:
     digest = hashlib.sha256(gbz_document().encode("utf-8")).hexdigest()
     assert digest == "a74b7b82dfae2ceee23761fa375654379ae52df57ed3f95ac9b1a6901e119871"
     assert GBZ_URI in gbz_document()
+
+
+def test_the_text_with_groups_is_the_one_that_its_uri_stands_for() -> None:
+    assert GBZ_GROUPS_URI == "urn:anpd:gbz-185.6:2"
+    text = gbz_document(GBZ_GROUPS_VERSION)
+    digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+    assert digest == "316f45112bb58924195908381da73fb110f6ee8b9b5839e0c4f08e8817a7701c"
+    assert GBZ_GROUPS_URI in text
 
 
 def agents(**more: Any) -> tuple[Agent, Agent]:

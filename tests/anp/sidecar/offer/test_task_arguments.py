@@ -155,3 +155,11 @@ def test_an_announced_file_is_an_object_only_when_it_is_small() -> None:
     assert found(small, photo=FILE) == {"photo": LaidFile(small, as_path=False)}
     with pytest.raises(UnfitPartsError, match="at most"):
         found(announced(3_000_000), photo=FILE)
+
+
+def test_a_text_beside_an_object_fills_the_one_text_that_is_missing() -> None:
+    properties = {"text": TEXT, "lines": {"type": "integer"}}
+    beside = found(Part.value({"lines": 2}), Part.text("see"), **properties)
+    assert beside == {"lines": 2, "text": "see"}
+    given = found(Part.value({"text": "mine"}), Part.text("see"), **properties)
+    assert given == {"text": "mine"}

@@ -70,6 +70,9 @@ class Caller:
             raise InteractionError(InteractionFault.TOO_LARGE, "too much")
         self.parts += parts
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        raise AssertionError("no answer here has files")
+
     async def ask(self, question: Question) -> Reply:
         self.asked.append(question)
         return self.replies.pop(0)

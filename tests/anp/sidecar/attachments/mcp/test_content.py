@@ -52,6 +52,9 @@ class Asked:
     async def update(self, parts: Sequence[Part]) -> None:
         self.parts += parts
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        raise AssertionError("no answer here has files")
+
     async def ask(self, question: Question) -> Reply:
         self.questions.append(question)
         if not self.replies:

@@ -137,6 +137,9 @@ class Taker:
             await self.gate.wait()
         self.parts += parts
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        raise AssertionError("no answer here has files")
+
     async def ask(self, question: Question) -> Reply:
         self.asked.append(question)
         return self.replies.pop(0)

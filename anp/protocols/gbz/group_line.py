@@ -1,0 +1,38 @@
+"""The frames of GB/Z 185.6 version 2 on one channel; see `SessionLine`."""
+
+from __future__ import annotations
+
+from anp.interaction.groups.operations import GroupOperation, RefusedGroupOperation
+from anp.interaction.operations import RefusedOperation, SubscriptionOperation
+from anp.protocols.gbz.group_reader import read_group_frame
+from anp.protocols.gbz.group_writer import write_group_frame
+from anp.protocols.gbz.line import GbzLine
+from anp.protocols.line import FurtherFrame, OperationFrame
+
+__all__ = ["GroupLine"]
+
+
+class GroupLine(GbzLine):
+    """Reads and writes the frames of one channel, those of sessions included."""
+
+    def write_further(
+        self, operation: GroupOperation | SubscriptionOperation, ref: int
+    ) -> None:
+        """Put an operation about a group or a subscription among those to send.
+
+        Raises:
+            JsonError: It cannot be written, or is over the limit of a frame.
+        """
+        most = self._limits.max_message
+        self.outgoing.append(write_group_frame(operation, ref, max_size=most))
+
+    def _read(self, data: bytes) -> OperationFrame | FurtherFrame:
+        return read_group_frame(data, max_size=self._limits.max_message)
+
+    def _refused(self, refused: RefusedOperation, request: str) -> bytes:
+        if not request:
+            return super()._refused(refused, request)
+        answer = RefusedGroupOperation(
+            group=request, ref=refused.ref, code=refused.code, text=refused.text
+        )
+        return write_group_frame(answer, 0, max_size=self._limits.max_message)
