@@ -9,7 +9,7 @@ way.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from anp.cli.input import read_data
 from anp.cli.output import Settings, guarded, print_json, progress
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["CallLine", "make_call", "quick_call"]
+__all__ = ["CallLine", "make_call", "quick_call", "shows_phases"]
 
 GLOBAL: Final = {"--home": "home"}
 OPTIONS: Final = {
@@ -55,21 +55,21 @@ class CallLine:
     as_json: bool = False
 
 
-def make_call(settings: Settings, line: CallLine) -> None:
+def make_call(
+    settings: Settings,
+    line: CallLine,
+    ask: Callable[[Client, dict[str, Any]], Any] = Client.call,
+) -> None:
     """Call a peer over the daemon that the settings mean, and print the result.
+
+    Args:
+        ask: Sends the request and returns the answer.
 
     Raises:
         CallError: There is no result.
     """
     body = _body_of(line)
-    client = Client(home_of(settings)[0])
-    if sys.stderr.isatty() and not line.as_json:
-        # Loads the library of the command line, which a person does not notice.
-        from anp.cli.commands.live import follow_call
-
-        answer = follow_call(client, body)
-    else:
-        answer = client.call(body)
+    answer = ask(Client(home_of(settings)[0]), body)
     if line.as_json:
         print_json(answer)
         return
@@ -112,12 +112,19 @@ def _json_file(path: Path | None) -> Any:
     return None if path is None else read_data(f"@{path}")
 
 
+def shows_phases(line: CallLine) -> bool:
+    """Return whether somebody watches, who is shown what a call is doing."""
+    return sys.stderr.isatty() and not line.as_json
+
+
 def quick_call(arguments: Sequence[str]) -> int | None:
     """Run a usual form of `anpd call` and return its exit code; None for all else."""
     read = _read_line(list(arguments))
     if read is None:
         return None
     settings, line = read
+    if shows_phases(line):
+        return None
 
     def work() -> int:
         make_call(settings, line)
@@ -128,7 +135,7 @@ def quick_call(arguments: Sequence[str]) -> int | None:
 
 def _read_line(words: list[str]) -> tuple[Settings, CallLine] | None:
     """Return what the words mean, or None if they are none of the usual ones."""
-    settings, line = Settings(), CallLine()
+    settings, line = Settings(json="--json" in words), CallLine()
     while words and words[0] in GLOBAL and len(words) > 1:
         setattr(settings, GLOBAL[words[0]], words[1])
         del words[:2]
@@ -146,7 +153,6 @@ def _read_line(words: list[str]) -> tuple[Settings, CallLine] | None:
             return None
         else:
             setattr(line, places.pop(0), word)
-    settings.json = line.as_json
     return settings, line
 
 

@@ -34,7 +34,7 @@ class LocalHttp:
 
     def __init__(self, path: str, headers: Mapping[str, str]) -> None:
         self._path = path
-        self._headers = headers
+        self.headers = headers
 
     @contextmanager
     def ask(
@@ -61,7 +61,7 @@ class LocalHttp:
             # A body that is refused before all of it was sent has an answer, too.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
-                    method, target, body, {**self._headers, **(headers or {})}
+                    method, target, body, {**self.headers, **(headers or {})}
                 )
             yield connection.getresponse()
         except (HTTPException, OSError) as exc:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anp.cli.call import CallLine, make_call
+from anp.cli.call import CallLine, make_call, shows_phases
 from anp.cli.client import home_of, load_settings
 from anp.cli.options import Data, Host, Json, Port
 from anp.cli.output import Line, Settings, print_one
@@ -204,7 +204,12 @@ def call(
         idempotency_key=idempotency_key,
         as_json=as_json,
     )
-    make_call(context.obj, line)
+    if shows_phases(line):
+        from anp.cli.commands.live import follow_call
+
+        make_call(context.obj, line, follow_call)
+    else:
+        make_call(context.obj, line)
 
 
 def demo(
