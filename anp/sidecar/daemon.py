@@ -159,9 +159,12 @@ class Daemon:
             tasks=self.tasks,
             finder=self.finder,
             validator=self.validator,
+            policy=self.policy,
+            gate=self.capability_calls.gate,
+            config=config.interaction,
+            heard=self.heard,
             publish=self.events.publish,
         )
-        self.tasks.sessions.publish = self.subscriptions.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
