@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from anp.errors import CallError, ErrorKind
-from anp.interaction.elements import Task
+from anp.interaction.elements import Part, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import SubscribeCancel, SubscribeCreate
 from anp.interaction.triggers.schedule import Cron, Every
@@ -61,6 +61,12 @@ FIELDS: Final = (
     *("maxRuns", "expires", "debounce", "missed"),
 )
 "Fields of the object on the wire that say when the task starts."
+
+OCCASION: Final = "occasion"
+"Field that names the argument which gets the occasion."
+
+MAX_NAME: Final = 200
+"Characters of that name."
 
 NO_TASK_ID: Final = "-"
 "Stands for the ids that the task of a subscription has not got yet."
@@ -124,8 +130,11 @@ class PeerSubscriptions:
             self._tasks.desk.check_room(share)
             current_share.set(share)
             conversation = await self._tasks.sessions.conversation(kept.log)
+            task = _task_of(kept.order.task or {}, name, conversation.session.id)
+            if kept.order.give:
+                task = _with_occasion(task, kept.order.give, run.occasion)
             task = replace(
-                _task_of(kept.order.task or {}, name, conversation.session.id),
+                task,
                 requester=conversation.session.requester.id,
                 executor=conversation.own,
                 trigger={"subscription": kept.name, "firing": time_text(run.at)},
@@ -191,6 +200,9 @@ class PeerSubscriptions:
         for trigger in found.triggers:
             self._check_trigger(trigger)
         task = _task_of(whole.get("task"), NO_TASK_ID, NO_TASK_ID)
+        give = whole.get(OCCASION, "")
+        if not isinstance(give, str) or len(give) > MAX_NAME:
+            raise InteractionError(InteractionFault.INVALID, "occasion is no name")
         if task.capability and not self._gate.find(WayIn.TASK, peer, task.capability):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED, "no such capability for you here"
@@ -199,7 +211,12 @@ class PeerSubscriptions:
             id=new_id(Maker.PEER),
             created=now,
             watcher=Watcher.FOR_PEER,
-            order=Order(peer=peer, capability=task.capability, task=whole.get("task")),
+            order=Order(
+                peer=peer,
+                capability=task.capability,
+                give=give,
+                task=whole.get("task"),
+            ),
             given=given,
             log=log,
             name=operation.id,
@@ -274,6 +291,8 @@ class GivenSubscriptions:
             address: URL at which the peer brings its news.
         """
         whole = {"task": _written(task), **kept.given}
+        if kept.order.give:
+            whole[OCCASION] = kept.order.give
         self.note(kept)
         for act in (
             lambda c: c.subscribe(kept.name, whole, wall_now=utc_now()),
@@ -388,6 +407,19 @@ def _task_of(value: object, name: str, session: str) -> Task:
             ]
         given |= {"id": name, "sessionId": session, "state": "x-requested"}
     return read_task(Fields(given, "task"))
+
+
+def _with_occasion(task: Task, name: str, occasion: Mapping[str, Any]) -> Task:
+    """Return a task whose arguments have the occasion, too."""
+    parts = task.messages[0].parts if task.messages else ()
+    found = {}
+    if parts and isinstance(parts[0].content, Mapping):
+        found, parts = dict(parts[0].content), parts[1:]
+    given = Part.value({**found, name: dict(occasion)})
+    if not task.messages:
+        raise InteractionError(InteractionFault.INVALID, "the task has no arguments")
+    first = replace(task.messages[0], parts=(given, *parts))
+    return replace(task, messages=(first, *task.messages[1:]))
 
 
 def _written(task: Task) -> dict[str, Any]:

@@ -163,17 +163,13 @@ class SubscriptionService:
         return kept
 
     async def _give(self, kept: Kept, maker: Maker) -> Kept:
-        if kept.order.give:
-            raise InteractionError(
-                InteractionFault.INVALID, "give: the peer that watches fills in nothing"
-            )
         log = await self._tasks.open_session(
             kept.order.peer, maker=maker, protocol=GBZ_GROUPS_URI
         )
         kept = await self.book.save(replace(kept, log=log), now=self._clock())
         session = (await self._tasks.sessions.conversation(log)).session
         task = task_of(
-            kept.order,
+            replace(kept.order, give=""),
             KeptRun(number=0, key="", at=kept.created),
             name=kept.name,
             own=session.requester.id,
