@@ -46,7 +46,7 @@ def timed(found: Watch, now: float) -> list[float]:
 
 
 def told(
-    found: Watch, type_: str, now: float, /, name: str = "", **data: Any
+    found: Watch, type_: str, now: float, name: str = "", /, **data: Any
 ) -> list[str]:
     """Return the keys that a local event fires."""
     event = Happening(
