@@ -219,6 +219,8 @@ Operation = (
     | MessageSend
     | NotifyRegister
     | NotifyUnregister
+    | SubscribeCreate
+    | SubscribeCancel
     | Acknowledgement
     | RefusedOperation
 )

@@ -173,9 +173,12 @@ class Daemon:
             tasks=self.tasks,
             finder=self.finder,
             validator=self.validator,
+            policy=self.policy,
+            gate=self.capability_calls.gate,
+            config=config.interaction,
+            heard=self.heard,
             publish=self.events.publish,
         )
-        self.tasks.sessions.publish = self.subscriptions.publish
         self.groups.publish = self.subscriptions.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)

@@ -64,6 +64,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/minds": ("test_accounts",),
     "anp/sidecar/offer": (),
     "anp/sidecar/peers": ("test_finder", "test_lists"),
+    "anp/sidecar/subscriptions": (),
     "anp/sidecar/tasks": (),
     "anp/sidecar/telemetry": ("test_tracing",),
     "anp/wire": (),

@@ -247,7 +247,7 @@ def _schedule(fields: _Fields, created: float) -> At | Every | Cron:
 def _event(fields: _Fields) -> EventTrigger:
     name, state = fields.text("event"), fields.text("state")
     task, sender = fields.text("taskId"), fields.text("sender")
-    if (name is None) is (state is None) or (state is None) is (task is not None):
+    if (name is None) is (state is None) or (task is not None and state is None):
         raise _invalid("trigger: an event has a name, or a state and perhaps a taskId")
     if state is not None and sender is not None:
         raise _invalid("trigger: the state of a task has no sender")

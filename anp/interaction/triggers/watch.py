@@ -68,7 +68,11 @@ class Happening:
     "The task, the sender, or whose position it is."
 
     peer: str = ""
-    "DID of the peer that it is of or about, if any."
+    "DID of the peer that sent it, if any."
+
+    derived: bool = False
+    """It follows from a subscription, so that it counts only where its subject is
+    named: else two subscriptions would start each other for ever."""
 
     def key(self) -> str:
         """Return the key of what it starts."""
@@ -152,6 +156,11 @@ class Watch:
         self._inside: dict[str, bool] = dict(known.get("inside", {}))
         self._signals: dict[str, Any] = dict(known.get("signals", {}))
         self._seen: deque[str] = deque(known.get("seen", ()), SEEN)
+
+    @property
+    def triggers(self) -> tuple[Trigger, ...]:
+        """The triggers of the subscription."""
+        return self._what.triggers
 
     @property
     def state(self) -> dict[str, Any]:
@@ -353,7 +362,9 @@ def _is_for(trigger: Trigger, happening: Happening) -> bool:
             return False
     if meant != (happening.source, happening.type):
         return False
-    return trigger.subject in ("", happening.subject)
+    if trigger.subject:
+        return trigger.subject == happening.subject
+    return not happening.derived
 
 
 def _position(data: Mapping[str, Any]) -> Position | None:

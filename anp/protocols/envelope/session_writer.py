@@ -31,6 +31,8 @@ from anp.interaction.operations import (
     SessionClose,
     SessionOpen,
     SessionUpdate,
+    SubscribeCancel,
+    SubscribeCreate,
     TaskCancel,
     TaskCreate,
     TaskGet,
@@ -170,6 +172,8 @@ def _told(operation: Operation, request: str) -> _Told:
                 )
             refused = {"code": str(code), "message": text}
             return _event(session, SessionEventName.REFUSED, refused)
+        case SubscribeCreate() | SubscribeCancel():
+            raise JsonError("the envelope has no subscriptions")
         case _:
             return _managed(operation)
 

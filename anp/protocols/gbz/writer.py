@@ -26,6 +26,8 @@ from anp.interaction.operations import (
     SessionClose,
     SessionOpen,
     SessionUpdate,
+    SubscribeCancel,
+    SubscribeCreate,
     TaskCancel,
     TaskCreate,
     TaskGet,
@@ -127,6 +129,8 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
         case RefusedOperation(session=session_id, code=code, text=text):
             value = {"sessionId": session_id, "code": str(code), "text": text}
             return GbzOperation.ERROR, value
+        case SubscribeCreate() | SubscribeCancel():
+            raise JsonError("version 1 has no subscriptions")
 
 
 def _of_session(

@@ -60,6 +60,9 @@ class Order:
     give: str = ""
     "The argument that gets the occasion; empty when the task need not know it."
 
+    task: Mapping[str, Any] | None = None
+    "The task of a peer's subscription, by table 4 of GB/Z 185.6; None for ours."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:

@@ -7,7 +7,11 @@ from typing import Any
 
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
+from anp.sidecar.config.interaction import InteractionConfig
+from anp.sidecar.consensus.written.heard import Heard
+from anp.sidecar.offer.gate import Gate
 from anp.sidecar.peers.finder import PeerFinder
+from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.subscriptions.kept import PURPOSE, SubscriptionBook
 from anp.sidecar.subscriptions.service import SubscriptionService
 from anp.sidecar.tasks.service import TaskService
@@ -25,6 +29,10 @@ def make_subscriptions(
     tasks: TaskService,
     finder: PeerFinder,
     validator: SchemaValidator,
+    policy: PeerPolicy,
+    gate: Gate,
+    config: InteractionConfig,
+    heard: Heard,
     publish: Callable[[str, dict[str, Any]], object],
 ) -> SubscriptionService:
     """Build them.
@@ -32,11 +40,16 @@ def make_subscriptions(
     Args:
         publish: Tells who follows the events of the daemon.
     """
-    return SubscriptionService(
+    made = SubscriptionService(
         book=SubscriptionBook(store, key.derive(PURPOSE)),
         tasks=tasks,
         finder=finder,
         identities=identities,
         validator=validator,
+        policy=policy,
+        gate=gate,
+        config=config,
         publish=publish,
     )
+    heard.watch = made.heard
+    return made

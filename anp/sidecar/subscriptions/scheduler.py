@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from anp.errors import CallError
+from anp.interaction.triggers.subscription import EventSource
 from anp.interaction.triggers.watch import Happening, Occasion, Watch
 from anp.sidecar.subscriptions.kept import (
     ENDED_BY_OTHERS,
@@ -73,6 +74,7 @@ class Scheduler:
         *,
         start: Callable[[Kept, KeptRun], Awaitable[str]],
         fits: Callable[[Mapping[str, Any], Any], Awaitable[bool]],
+        may_see: Callable[[Kept, Happening], bool] = lambda kept, happening: True,
         publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -82,11 +84,13 @@ class Scheduler:
             start: Makes the task of a run, once, however often it is called; returns
                 our own id of it. CallError: there will be none.
             fits: Tells if a value fits a JSON Schema.
+            may_see: Tells if an event is for who made a subscription.
             publish: Tells who follows the events of the daemon.
         """
         self._book = book
         self._start = start
         self._fits = fits
+        self._may_see = may_see
         self._publish = publish
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
@@ -184,17 +188,11 @@ class Scheduler:
         await self._step(entry, take, reason=text)
         return entry.kept
 
-    async def observe(self, happening: Happening, *, peer: str = "") -> list[str]:
-        """Take an event; return the ids of the subscriptions that it started.
-
-        Args:
-            peer: DID of the only peer whose subscriptions may see it; empty when only
-                our own may.
-        """
+    async def observe(self, happening: Happening) -> list[str]:
+        """Take an event; return the ids of the subscriptions that it started."""
         started = []
         for entry in list(self._entries.values()):
-            whose = entry.kept.order.peer
-            if (whose if entry.kept.watcher is Watcher.FOR_PEER else "") != peer:
+            if not self._may_see(entry.kept, happening):
                 continue
             wanted = entry.watch.interested(happening)
             fits = [
@@ -214,13 +212,23 @@ class Scheduler:
                 started.append(entry.kept.id)
         return started
 
-    def is_watched(self, type_: str) -> bool:
-        """Tell whether any subscription waits for events of a type."""
+    def is_watched(self, source: EventSource) -> bool:
+        """Tell whether any subscription waits for events of a source."""
         return any(
-            getattr(trigger, "type", "") == type_
+            getattr(trigger, "source", None) is source
             for entry in self._entries.values()
-            for trigger in entry.kept.subscription.triggers
+            for trigger in entry.watch.triggers
         )
+
+    def open(self, watcher: Watcher, *, peer: str = "") -> list[Kept]:
+        """Return the open ones of a kind, of one peer or of all."""
+        return [
+            entry.kept
+            for entry in self._entries.values()
+            if entry.kept.watcher is watcher
+            and peer in ("", entry.kept.order.peer)
+            and not entry.watch.ended
+        ]
 
     # One step
 
@@ -259,6 +267,9 @@ class Scheduler:
                 for run in runs:
                     told = {"subscription": stored.id, "number": run.number}
                     self._publish("subscription.fired", told)
+                if stored.ended and not before["ended"]:
+                    told = {"subscription": stored.id, "reason": stored.ended}
+                    self._publish("subscription.ended", told)
                 self._hand_over(entry)
                 return len(runs)
         raise LogConflict("the subscription changes all the time")

@@ -18,6 +18,7 @@ from anp.interaction.elements import (
     PartKind,
     Session,
     SessionEvent,
+    SubscriptionWish,
     Task,
     TaskChange,
     Unreadable,
@@ -325,7 +326,7 @@ def task_of(content: EventContent) -> str:
     match content:
         case Task(id=name):
             return name
-        case Session() | Unreadable():
+        case Session() | Unreadable() | SubscriptionWish():
             return ""
     return content.task
 

@@ -177,6 +177,7 @@ class SessionPeers:
                 self.do(self.want(log))
                 self.outbox.look(send.to)
         for refused in step.refused:
+            self._sessions.refused(log, refused.text)
             logger.warning(
                 "operation refused session=%s code=%s reason=%r",
                 log,
@@ -368,14 +369,8 @@ class SessionPeers:
         if isinstance(operation, SessionOpen):
             await self._joined(line, operation.session, frame.ref)
             return
-        log = await self._log_of(line, wire_id)
+        log, sender = await self.session_of(line, wire_id)
         conversation = await self._sessions.conversation(log)
-        sender = next((one for one in conversation.peers() if one in line.names), None)
-        if sender is None:
-            # Not even that there is one of this id is a stranger's to know.
-            raise InteractionError(
-                InteractionFault.UNKNOWN_SESSION, "no such session here"
-            )
         if isinstance(operation, TaskGet) and operation.file is not None:
             task = conversation.readable(operation.task, sender)
             await self.files.give(line, log, task, operation, frame.ref)
@@ -485,12 +480,17 @@ class SessionPeers:
             session, own=own, sender=session.requester.id, ref=ref
         )
 
-    async def _log_of(self, line: Line, session: str) -> str:
-        """Return our own id of a session with a peer, whoever made it."""
+    async def session_of(self, line: Line, session: str) -> tuple[str, str]:
+        """See `TaskService`."""
         canonical = self._identities.canonical
         own = [self._identities.primary.did, canonical, agent_name(canonical)]
         for requester in dict.fromkeys((*line.names, *own)):
             log = await self._sessions.find(requester, session)
-            if log is not None:
-                return log
+            if log is None:
+                continue
+            peers = (await self._sessions.conversation(log)).peers()
+            sender = next((one for one in peers if one in line.names), None)
+            # Not even that there is one of this id is a stranger's to know.
+            if sender is not None:
+                return log, sender
         raise InteractionError(InteractionFault.UNKNOWN_SESSION, "no such session here")

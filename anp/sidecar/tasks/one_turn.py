@@ -97,6 +97,7 @@ class OneTurn:
 
     async def refuse(self, log: str, reason: str) -> None:
         """End the tasks of a session that the peer cannot be told of."""
+        self._sessions.refused(log, reason)
         conversation = await self._sessions.conversation(log)
         for one in conversation.peers():
             await self._sessions.acknowledge_all(log, sender=one)

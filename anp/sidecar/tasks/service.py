@@ -31,6 +31,7 @@ from anp.interaction.plan import is_plan
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.interaction.stored import element_size
+from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.interaction import InteractionConfig
@@ -42,6 +43,8 @@ from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.chronicle import created, results
+from anp.sidecar.tasks.delivery.line import Line
+from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.leases import Leases
@@ -243,7 +246,8 @@ class TaskService:
         Raises:
             CallError: The peer is not known or blocked, or we lack the protocol.
         """
-        if protocol and protocol not in self._order:
+        # It is spoken beside the others, for what only it can say.
+        if protocol not in ("", GBZ_GROUPS_URI, *self._order):
             known = ", ".join(self._order) or "none"
             raise CallError(
                 ErrorKind.USAGE,
@@ -312,6 +316,19 @@ class TaskService:
         await self._conversation(log)
         async for event in self.sessions.watch(log, after=after):
             yield event
+
+    @property
+    def lines(self) -> Lines:
+        """The channels that carry tasks, and what else peers say over them."""
+        return self._exchange.lines
+
+    async def session_of(self, line: Line, wire_id: str) -> tuple[str, str]:
+        """Return our own id of a session with a peer, and the peer's id in it.
+
+        Raises:
+            InteractionError: There is none.
+        """
+        return await self._exchange.session_of(line, wire_id)
 
     @property
     def working(self) -> int:

@@ -87,6 +87,8 @@ class Sessions:
         self.watching = Watchers(store, self.events)
         "Wakes those who wait for events of sessions."
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
+        self.refused: Callable[[str, str], object] = lambda log, reason: None
+        "Is told that a peer refused something of a session, and why."
         "Tells those who follow all events of the daemon that a task has changed."
         self._steps: set[asyncio.Task[Step]] = set()
         self.standing = Standing()

@@ -15,6 +15,7 @@ from anp.interaction.elements import (
     PartKind,
     Registration,
     Session,
+    SubscriptionWish,
     Task,
     TaskChange,
     TaskProgress,
@@ -360,6 +361,10 @@ def event_of(told: Told) -> Event:
         case Registration():
             data = {"task": content.task, "address": content.address}
             kind = "session.registered"
+        case SubscriptionWish():
+            wanted = content.subscription is not None
+            kind = "session.subscribed" if wanted else "session.unsubscribed"
+            data = {"subscription": content.id}
     return Event(number=event.number, type=kind, at=at, data={"by": event.by, **data})
 
 

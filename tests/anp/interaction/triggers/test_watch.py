@@ -46,7 +46,7 @@ def timed(found: Watch, now: float) -> list[float]:
 
 
 def told(
-    found: Watch, type_: str, now: float, /, name: str = "", **data: Any
+    found: Watch, type_: str, now: float, name: str = "", /, **data: Any
 ) -> list[str]:
     """Return the keys that a local event fires."""
     event = Happening(
@@ -174,6 +174,33 @@ def test_debounce_starts_nothing_for_a_while() -> None:
     assert told(found, "build.failed", 1006) != []
     # A clock that was set back holds up nothing.
     assert told(found, "build.failed", 500) != []
+
+
+def test_states_of_tasks_and_events_of_peers() -> None:
+    def event(source: EventSource, type_: str, subject: str, **more: Any) -> Happening:
+        return Happening(
+            id="1", source=source, type=type_, at=1.0, subject=subject, **more
+        )
+
+    any_task = watch({"type": "event", "state": "failed"})
+    one_task = watch({"type": "event", "state": "failed", "taskId": "t-1"})
+    peer = watch({"type": "event", "event": "alarm", "sender": "did:key:z1"})
+    anybody = watch({"type": "event", "event": "alarm", "sender": "*"})
+    task = event(EventSource.TASK, "failed", "t-1")
+    other = event(EventSource.TASK, "failed", "t-2")
+    # Subscriptions do not start each other for ever.
+    derived = event(EventSource.TASK, "failed", "t-1", derived=True)
+    alarm = event(EventSource.PEER, "alarm", "did:key:z1")
+    stranger = event(EventSource.PEER, "alarm", "did:key:z2")
+    local = event(EventSource.LOCAL, "alarm", "did:key:z1")
+    for found, meant in (
+        (any_task, [task, other]),
+        (one_task, [task, derived]),
+        (peer, [alarm]),
+        (anybody, [alarm, stranger]),
+    ):
+        told_ = [task, other, derived, alarm, stranger, local]
+        assert [one for one in told_ if found.interested(one)] == meant
 
 
 @pytest.mark.parametrize(
