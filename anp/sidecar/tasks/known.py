@@ -102,10 +102,10 @@ class LiveSession:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     broken: bool = False
-    "What is stored is not what is in memory."
+    "It is no more as it is stored."
 
     busy: bool | None = None
-    "What the store has of `Conversation.is_busy`; None if that is not known."
+    "`Conversation.is_busy` as it is stored; None if that is not known."
 
 
 class NoTask(UnknownError):
