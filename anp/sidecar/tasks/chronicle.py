@@ -144,17 +144,17 @@ class Chronicle:
     async def _watch(
         self, log: str, task: KnownTask | None, after: int
     ) -> AsyncIterator[Told]:
-        begun = _Begun()
+        begun, knows_before = _Begun(), after == 0
         name = None if task is None else task.task.id
         async for event in self._events(log, after, live=_is_open(task)):
             if name is not None and task_of(event.content) != name:
                 continue
             message = event.content
             if isinstance(message, Message) and message.chunk is not None:
-                is_due = message.chunk.index <= begun.due.get(message.id, 0)
-                if after and not is_due and message.id not in begun.held:
-                    # The watcher may have the chunks before this one, and we do not.
-                    await self._look_back(log, message.id, event.number, begun)
+                if not knows_before:
+                    # The watcher has chunks of earlier events, or they waited there.
+                    knows_before = True
+                    await self._look_back(log, after, begun)
                 whole = await self._in_turn(log, event, begun)
                 if whole is not None:
                     yield Told(whole, begun.take(whole))
@@ -283,25 +283,24 @@ class Chronicle:
                 return _join(first, place.part, pieces)
         raise UnknownError(f"there is no content {place} in this task")
 
-    async def _look_back(
-        self, log: str, message: str, until: int, begun: _Begun
-    ) -> None:
-        async for event in self._before(log, until, message):
+    async def _look_back(self, log: str, until: int, begun: _Begun) -> None:
+        """Take note of the chunks up to an event."""
+        async for event in self._before(log, until + 1):
             whole = await self._in_turn(log, event, begun)
             if whole is not None:
                 begun.take(whole)
 
     async def _before(
-        self, log: str, number: int, message: str
+        self, log: str, number: int, message: str = ""
     ) -> AsyncIterator[SessionEvent]:
-        """Yield the chunks of a message that came before an event."""
+        """Yield the chunks of a message, or of all, that came before an event."""
         async for event in self._events(log, 0, live=False):
             if event.number >= number:
                 return
             content = event.content
             if (
                 isinstance(content, Message)
-                and content.id == message
+                and message in ("", content.id)
                 and content.chunk is not None
             ):
                 yield event
