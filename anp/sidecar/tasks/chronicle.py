@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +16,7 @@ from anp.interaction.elements import (
     MessagePurpose,
     Part,
     PartKind,
+    SenderRole,
     Session,
     SessionEvent,
     Task,
@@ -191,16 +192,23 @@ class Chronicle:
         whole = replace(last, parts=tuple(joined), chunk=chunk)
         return replace(event, content=whole)
 
-    async def said(self, log: str, task: str) -> list[Message]:
-        """Return what both sides said about a task after its creation.
+    async def said(
+        self, log: str, task: str, *, by: SenderRole | None = None
+    ) -> list[Message]:
+        """Return what was said about a task after its creation, whole messages only.
 
         Args:
             task: Its id on the wire.
+            by: Only messages of this side.
         """
-        contents = [one.content async for one in self._events(log, 0, live=False)]
-        return [
-            one for one in contents if isinstance(one, Message) and one.task == task
-        ]
+        found: dict[str, list[Message]] = {}
+        async for event in self._events(log, 0, live=False):
+            one = event.content
+            if not isinstance(one, Message) or one.task != task:
+                continue
+            if by in (None, one.role):
+                found.setdefault(one.id, []).append(one)
+        return [one for pieces in found.values() for one in _whole(pieces)]
 
     async def newest(self, task: KnownTask, *, most: int) -> tuple[list[Told], int]:
         """Return the newest messages of a task, and the last number of its session."""
@@ -390,6 +398,17 @@ def _join(first: Message, part: int, pieces: dict[int, Message]) -> Part:
     ):
         raise UnknownError("that content is too long")
     return replace(next(join_parts(found)), continued=False)
+
+
+def _whole(pieces: list[Message]) -> Iterator[Message]:
+    """Yield the message that its chunks are, if all of them are there."""
+    placed = {0 if one.chunk is None else one.chunk.index: one for one in pieces}
+    last = placed[max(placed)]
+    if last.chunk is None:
+        yield last
+    elif last.chunk.last and len(placed) == last.chunk.index + 1:
+        parts = [part for index in sorted(placed) for part in placed[index].parts]
+        yield replace(last, parts=tuple(join_parts(parts)), chunk=None)
 
 
 async def created(sessions: Sessions, log: str, name: str) -> Task | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,11 @@ from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
-from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
+from anp.sidecar.offer.task_arguments import (
+    UnfitPartsError,
+    arguments_of,
+    further_parts,
+)
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.chronicle import Chronicle
@@ -114,6 +118,11 @@ class Worker:
         self._peer_did = peer_did
         self._way = WayIn.A2A if task.requester.startswith(LOCAL) else WayIn.TASK
         self._asked: asyncio.Future[Message] | None = None
+        self._hear: Callable[[Message], object] = lambda _: None
+        self._used: set[str] = set()
+        "Ids of the messages that named the capability."
+
+        self._further: list[Part] = []
         self._told = False
         self._started = False
         self._ending: _Ending | None = None
@@ -216,10 +225,26 @@ class Worker:
         self._asked = asyncio.get_running_loop().create_future()
         return self._asked
 
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        """See `Requester`."""
+        early: list[Message] = []
+        self._hear = early.append
+        talk = await Chronicle(self._sessions).said(
+            self._log, self._task.id, by=SenderRole.REQUESTER
+        )
+        if self._further:
+            hear(replace(self._task.messages[0], parts=tuple(self._further)))
+        for message in {one.id: one for one in (*talk, *early)}.values():
+            if message.id not in self._used:
+                hear(message)
+        self._hear = hear
+
     def answer(self, answer: Message) -> None:
-        """Give the agent a message of its requester's; unasked ones stay in the log."""
+        """Give the agent a message of its requester's; the log has it in any case."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(answer)
+        else:
+            self._hear(answer)
 
     # Its end from outside.
 
@@ -308,6 +333,7 @@ class Worker:
             arguments = arguments_of(self._task, capability)
         except UnfitPartsError as exc:
             return await self._refuse(state, "400", str(exc))
+        self._further = further_parts(self._task, arguments)
         if state == TaskState.REQUESTED:
             await self._report.change(TaskState.ACCEPTED)
         async with self._folders.of_call(self._log, self._task) as self._folder:
@@ -370,6 +396,7 @@ class Worker:
                     told = await self._ask(Question(text=text), code=NOT_CHOSEN)
                     messages.append(told)
                 case Choice(capability=name, parts=parts):
+                    self._used = {one.id for one in messages}
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))
                     return None
