@@ -28,7 +28,7 @@ from anp.sidecar.attachments.requester import (
     current_requester,
 )
 
-__all__ = ["Assignment", "Heard"]
+__all__ = ["Assignment", "HeardMessage"]
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ MAX_CODE = 599
 
 
 @dataclass(slots=True, eq=False)
-class Heard:
+class HeardMessage:
     """Something that the requester said besides the arguments and the answers."""
 
     number: int
@@ -93,7 +93,7 @@ class Assignment:
         self.answered: list[dict[str, Any]] = []
         "The parts of that answer, as those of `heard`."
 
-        self.heard: deque[Heard] = deque()
+        self.heard: deque[HeardMessage] = deque()
         "Everything else that the requester said, as far as it is kept."
 
         self.ending = ""
@@ -191,7 +191,7 @@ class Assignment:
         number = self.heard[-1].number + 1 if self.heard else 1
         parts = [*map(_shown, message.parts)]
         size = sum(len(str(one)) for one in parts)
-        self.heard.append(Heard(number, parts, size))
+        self.heard.append(HeardMessage(number, parts, size))
         while len(self.heard) > 1 and (
             len(self.heard) > MAX_HEARD
             or sum(one.size for one in self.heard) > MAX_HEARD_TEXT
