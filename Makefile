@@ -12,12 +12,13 @@ A2A_FRAMEWORK := .venvs/a2a-framework
 A2A_JS := .venvs/a2a-js
 STAMP  := $(VENV)/.installed
 API    := .venvs/api
+SLIM   := .venvs/slim
 PIP    := -m pip --disable-pip-version-check -q
 
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call push-minute test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env slim-env test-callers test-clients test-readme bench bench-files bench-slim bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call push-minute test-everything attacks obedient soak fuzz mutants explore clean
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
@@ -104,6 +105,14 @@ a2a-framework-env: $(A2A_FRAMEWORK)/.installed
 $(A2A_FRAMEWORK)/.installed: tests/a2a/clients/requirements-framework.txt
 	test -x $(A2A_FRAMEWORK)/bin/python || $(PYTHON) -m venv $(A2A_FRAMEWORK)
 	$(A2A_FRAMEWORK)/bin/python $(PIP) install -r tests/a2a/clients/requirements-framework.txt
+	touch $@
+
+# Another library for groups of agents, which ours are measured against.
+slim-env: $(SLIM)/.installed
+
+$(SLIM)/.installed: bench/groups/slim/requirements.txt
+	test -x $(SLIM)/bin/python || $(PYTHON) -m venv $(SLIM)
+	$(SLIM)/bin/python $(PIP) install -r bench/groups/slim/requirements.txt
 	touch $@
 
 # The JavaScript SDK; without node and npm its clients are left out of the table.
@@ -230,6 +239,10 @@ kill: venv
 
 kill-files: venv
 	ANPD_FILE_KILLS=10 ANPD_FILE_SIZE=268435456 $(BIN)/pytest -n 0 -s tests/e2e/test_kill_files.py
+
+# A group of 2, 8 and 32 members over that library alone.
+bench-slim: venv slim-env
+	$(BIN)/python -m bench.groups.slim
 
 bench-files: venv
 	$(BIN)/python -m bench.files

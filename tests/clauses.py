@@ -29,10 +29,8 @@ _ENVELOPE: tuple[str, ...] = tuple(f"ENV-{number}" for number in range(1, 31))
 "The clauses of the message envelope, seed 003."
 
 
-_INTERACTION: tuple[str, ...] = tuple(
-    f"GBZ-{number}" for number in (*range(1, 5), *range(7, 11), *range(19, 59))
-)
-"The clauses of GB/Z 185.6, seed 000, about sessions, tasks and two parties."
+_INTERACTION: tuple[str, ...] = tuple(f"GBZ-{number}" for number in range(1, 67))
+"The clauses of GB/Z 185.6, seed 000."
 
 
 _A2A: tuple[str, ...] = tuple(f"A2A-{number}" for number in range(1, 27))

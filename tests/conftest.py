@@ -34,6 +34,9 @@ settings.register_profile("long", deadline=None, max_examples=10_000)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
 settings.load_profile("anpd")
 
+ABOUT_CHILDREN = ("tests/sandbox/", "tests/anp/sidecar/attachments/python/")
+"Here the processes start as daemons start them."
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add our option."""
@@ -53,9 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """End what tests have shared."""
-    forks = sys.modules.get("tests.e2e.forks")
-    if forks is not None:
-        forks.close()
+    for name in ("tests.e2e.forks", "tests.e2e.children"):
+        shared = sys.modules.get(name)
+        if shared is not None:
+            shared.close()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -81,4 +85,17 @@ def _pure(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     with refusing():
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forked_children(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork the Python children of daemons, but where a test is about them."""
+    is_about_them = any(one in request.node.nodeid for one in ABOUT_CHILDREN)
+    if request.config.getoption("quick") or is_about_them:
+        yield
+        return
+    from tests.e2e import children
+
+    with children.forked(children.parents.start):
         yield

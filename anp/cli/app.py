@@ -26,7 +26,7 @@ from anp.cli.commands import (
     servers,
     spend,
 )
-from anp.cli.commands.tasks import sessions, tasks
+from anp.cli.commands.tasks import sessions, subscriptions, tasks
 from anp.cli.output import Settings, fail, guarded
 from anp.errors import EXIT_CODES, ErrorKind
 
@@ -88,6 +88,7 @@ for group in (
     calls,
     tasks,
     sessions,
+    subscriptions,
     a2a,
     servers,
     protocol_actions,

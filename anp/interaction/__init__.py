@@ -9,8 +9,12 @@
 * `record`: the state of a session on one side, made of its events.
 * `receiver`: the peer's operations: who may do what, and what follows.
 * `conversation`: the machine of one session on one side, with the agent's commands.
+* `plan`: a task that is made of others, and the way of a task through daemons.
 * `runs`: Sets of numbers as runs: the first and the last number of each, in turn.
 * `step`: Everything that follows from one input to a session, or from several at a
   time.
 * `groups`: Groups: members that talk through one hub, which numbers every message.
+* `sealing`: sealed groups, whose hub forwards messages that only the members can read.
+* `triggers`: Subscriptions: what starts a task again and again, without I/O and without
+  a clock.
 """

@@ -59,6 +59,9 @@ def party_name(party: str) -> str:
     is_issued = name.startswith(JWT)
     if is_issued:
         return f"{unquote(name.removeprefix(JWT))} (A2A, by JWT)"
+    if name.startswith(":"):
+        # A program here that has this daemon give parts of its task to others.
+        return f"this {name[1:]}"
     return f"{name} (A2A)"
 
 

@@ -4,6 +4,7 @@
 * `negotiations`: negotiations, decisions, a day's account, and the ledger.
 * `calls`: a call that has an idempotency key.
 * `logs`: heads, events and items of append-only logs, and ways to find them.
+* `subscriptions`: subscriptions and their firings.
 * `peers`: a peer, its other DIDs, its pins, the keys of a DID, and short-term keys.
 
 The key under which a record is stored is made by `cache.parts.shelf.key_of`.

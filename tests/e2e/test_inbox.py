@@ -164,7 +164,7 @@ async def test_an_agent_sees_all_that_is_said_besides_its_arguments(
         assert second["parts"][0]["text"] == "and hurry"
         assert desk.talks.caller.did in second["fenced"]
         # One that comes during the work wakes who waits, with its file.
-        last = inbox.last
+        last = inbox._number
         waiting = asyncio.create_task(
             desk.agent.get(f"/v1/inbox/{item.id}", params={"wait": "20"})
         )

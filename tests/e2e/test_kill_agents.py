@@ -218,4 +218,4 @@ def one(pair: Pair, agent: Agent, kind: str, side: str) -> str:
     if end.state == "completed" and target == "desk.work":
         pair.until(lambda: name in agent.heard)
         assert agent.heard[name] == ["mind this"], about
-    return end.state
+    return str(end.state)

@@ -33,6 +33,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/identity": (),
     "anp/identity/web": ("test_fetcher", "test_sdk_documents"),
     "anp/interaction": (),
+    "anp/interaction/sealing": (),
     "anp/protocols/a2a": (),
     "anp/protocols/envelope": (),
     "anp/protocols/gbz": (),

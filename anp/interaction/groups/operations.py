@@ -79,7 +79,7 @@ class Membership:
 
 
 GroupContent = Membership | Message | Task | TaskUpdate | TaskCancel
-"""What a group hears of: changes of members, messages, offers (tasks without an
+"""The content of a group's log: changes of members, messages, offers (tasks without an
 executor), and what becomes of them."""
 
 
@@ -89,6 +89,9 @@ class GroupSignature:
 
     method: str
     "Id of the key in the DID document of the sender."
+
+    key: str
+    "The public key in multibase, to be checked against that document."
 
     value: bytes
 
@@ -135,7 +138,7 @@ class GroupFetch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAcknowledgement:
-    """All operations up to a number are stored, or were refused before."""
+    """An operation is stored; a member's says that everything up to a number is."""
 
     group: str
 
@@ -150,6 +153,9 @@ class GroupAcknowledgement:
 
     state: Group | None = None
     "The group, in answer to operations about members and to `fetch`."
+
+    after: int | None = None
+    "In answer to `fetch`: the number after which events come."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,6 +115,7 @@ class Side(WrittenSide):
         now: float,
         wall_now: datetime,
         to_all: bool = True,
+        message_id: str = "",
     ) -> None:
         """See `WrittenProtocol`; an event is usually broadcast (ENV-20)."""
         if not 0 < len(name) <= MAX_NAME:
@@ -124,7 +125,10 @@ class Side(WrittenSide):
         receiver = BROADCAST if to_all else self._parties.peer_id
         try:
             self._send(
-                EventPayload(name, data), wall_now=wall_now, receiver_id=receiver
+                EventPayload(name, data),
+                wall_now=wall_now,
+                receiver_id=receiver,
+                message_id=message_id,
             )
         except JsonError as exc:
             raise MisuseError(f"the event {name!r:.80} cannot be sent: {exc}") from None
@@ -329,6 +333,7 @@ class Side(WrittenSide):
         receiver_id: str | None = None,
         correlation_id: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        message_id: str = "",
     ) -> bytes:
         """Build a message and put it among those to send.
 
@@ -336,7 +341,7 @@ class Side(WrittenSide):
             JsonError: It cannot be sent.
         """
         message = EnvelopeMessage(
-            message_id=self._new_id(),
+            message_id=message_id or self._new_id(),
             sender_id=self._parties.own_id,
             receiver_id=receiver_id or self._parties.peer_id,
             message_type=_TYPES[type(payload)],

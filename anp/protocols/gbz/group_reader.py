@@ -197,9 +197,10 @@ def _signature(fields: Fields) -> GroupSignature | None:
     if value is None:
         return None
     inner = Fields(value, "signature")
-    method, text = inner.text("method", limit=1024), inner.text("value", limit=1024)
+    method, key = inner.text("method", limit=1024), inner.text("key", limit=256)
+    text = inner.text("value", limit=MAX_SIGNATURE)
     try:
-        return GroupSignature(method, base64.b64decode(text, validate=True))
+        return GroupSignature(method, key, base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError):
         raise invalid("signature: value is not base64") from None
 
@@ -219,6 +220,7 @@ def _acknowledgement(group: str, ref: int, fields: Fields) -> GroupAcknowledgeme
         ref=ref,
         posted=tuple((first, second) for first, second in pairs),
         ticket=fields.optional_text("ticket"),
+        after=fields.integer("after"),
         state=None if state is None else _group(fields.inner(state, "group")),
     )
 

@@ -90,6 +90,8 @@ def group_frame(
                 posted=[list(pair) for pair in operation.posted],
                 ticket=operation.ticket,
             )
+            if operation.after is not None:
+                value["after"] = operation.after
             if operation.state is not None:
                 value["group"] = written_group(operation.state)
             return value
@@ -164,7 +166,8 @@ def with_signature(
 ) -> dict[str, Any]:
     """Return a frame with the signature of its sender."""
     value = base64.b64encode(signature.value).decode("ascii")
-    return {**frame, "signature": {"method": signature.method, "value": value}}
+    told = {"method": signature.method, "key": signature.key, "value": value}
+    return {**frame, "signature": told}
 
 
 def written_group(group: Group) -> dict[str, Any]:

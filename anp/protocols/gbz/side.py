@@ -99,7 +99,13 @@ class GbzSide(WrittenSide):
         self._offered = {capability.name: capability for capability in capabilities}
 
     def tell(
-        self, name: str, data: dict[str, Any], *, now: float, wall_now: datetime
+        self,
+        name: str,
+        data: dict[str, Any],
+        *,
+        now: float,
+        wall_now: datetime,
+        message_id: str = "",
     ) -> None:
         """See `WrittenProtocol`; in a message of each open session, without a task."""
         if not 0 < len(name) <= MAX_NAME:

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.identity.dids import canonical_did
+from anp.protocols.a2a.pieces import answer_bytes, in_pieces
 from anp.protocols.a2a.words import (
     A2A_URIS,
     METHODS,
@@ -111,21 +111,22 @@ class A2aChannels:
                 request = parse_json(data, max_size=channel.max_payload)
             except JsonError as exc:
                 fault = A2aError(A2aFault.PARSE, str(exc))
-                await _send(channel, rpc_error(None, fault, version))
+                await _send(channel, rpc_error(None, fault, version), version)
                 return
             refused = _push_refused(request)
             if refused is not None:
                 number = request.get("id") if isinstance(request, dict) else None
-                await _send(channel, rpc_error(number, refused, version))
+                await _send(channel, rpc_error(number, refused, version), version)
                 return
             answer = await self._rpc.answer(caller, request, version=version)
             if answer.stream is None:
                 assert answer.body is not None
-                await _send(channel, answer.body)
+                await _send(channel, answer.body, version)
                 return
             async with contextlib.aclosing(answer.stream) as bodies:
                 async for body in bodies:
-                    await _send(channel, body)
+                    if not await _send(channel, body, version, is_stream=True):
+                        return
         except ChannelClosed:
             # The reader sees the same end.
             return
@@ -142,14 +143,28 @@ class A2aChannels:
         return make_card(facts, self._gate.offered(WayIn.TASK, caller.id))
 
 
-async def _send(channel: Channel, body: dict[str, Any]) -> None:
-    data = write_json(body, ensure_ascii=False, separators=(",", ":")).encode()
+async def _send(
+    channel: Channel,
+    body: dict[str, Any],
+    version: A2aVersion,
+    *,
+    is_stream: bool = False,
+) -> bool:
+    """Send an answer, or tell that no frame takes it; return whether it was sent."""
+    most = channel.max_payload
     try:
-        await channel.send(ProtocolType.APPLICATION, data)
-    except FrameTooLarge:
-        error = {"code": A2aFault.INTERNAL.code, "message": "too large for one frame"}
-        told = {"jsonrpc": "2.0", "id": body.get("id"), "error": error}
-        await channel.send(ProtocolType.APPLICATION, write_json(told).encode())
+        pieces = (
+            in_pieces(body, version, most)
+            if is_stream
+            else iter([answer_bytes(body, most)])
+        )
+        for data in pieces:
+            await channel.send(ProtocolType.APPLICATION, data)
+    except A2aError as exc:
+        told = write_json(rpc_error(body.get("id"), exc, version)).encode()
+        await channel.send(ProtocolType.APPLICATION, told)
+        return False
+    return True
 
 
 def _push_refused(request: Any) -> A2aError | None:

@@ -175,10 +175,8 @@ class Assignment:
     def end(self, ending: str) -> None:
         """End it, since nobody waits any more; what the agent still says is refused."""
         if not self.ending:
-            self._stop(ending)
-            if not self._outcome.done():
-                self._outcome.cancel()
-            self._tell()
+            self._outcome.cancel()
+            self._over(ending)
 
     async def listen(self) -> None:
         """Hear from now on what the requester says, and has said, besides."""

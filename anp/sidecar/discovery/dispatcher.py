@@ -74,7 +74,7 @@ class Dispatcher:
         self._measures = measures
         self._tasks = tasks
         self._call = call
-        self._reach = reach
+        self.reach = reach
         self._chronicle = Chronicle(tasks.sessions)
 
     async def call(self, request: CallRequest) -> CallResult:
@@ -123,7 +123,7 @@ class Dispatcher:
             self._measures.choose(one.did)
             try:
                 # Until a peer is there nothing is sent, so that nothing can have run.
-                await self._reach(one.address)
+                await self.reach(one.address)
                 known = await self._tasks.start_task(
                     one.address, capability=one.capability, parts=parts, maker=maker
                 )

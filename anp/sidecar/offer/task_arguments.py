@@ -7,12 +7,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from anp.interaction.chunks import join_parts
+from anp.interaction.chunks import MAX_CONTENT, join_parts
 from anp.interaction.elements import Message, Part, PartKind, Task
+from anp.interaction.stored import element_size
 from anp.sidecar.attachments.part_json import part_json, takes_file
+from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["LaidFile", "UnfitPartsError", "arguments_of", "further_parts"]
+__all__ = [
+    "LaidFile",
+    "UnfitPartsError",
+    "arguments_of",
+    "further_parts",
+    "part_of",
+]
 
 MAX_INLINE: Final = 2 * 1024 * 1024
 "Most bytes of a file that an argument has in base64."
@@ -92,6 +100,15 @@ def _results(task: Task) -> Iterator[LaidFile]:
         for part in join_parts(part for one in chunks for part in one.parts):
             if part.kind is PartKind.BYTES or part.is_file:
                 yield LaidFile(part, as_path=False, task=name)
+
+
+def part_of(output: Any) -> Part:
+    """Return an output as a value, or as the text of one that needs chunks."""
+    part = Part.value(output)
+    if element_size(part) <= MAX_CONTENT:
+        return part
+    text = write_json(output, ensure_ascii=False, separators=(",", ":"))
+    return Part.text(text, media_type="application/json")
 
 
 def _values(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from anp.channel.stranger_work import counted
 from anp.interaction.elements import Message, Task
 from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.plan import is_plan, loop_problem, visited_of
 from anp.interaction.states import is_terminal
 from anp.interaction.step import Step
 from anp.sidecar.config.interaction import InteractionConfig
@@ -97,7 +98,14 @@ class TaskDesk:
         folders: Callable[[], CallFolders],
         leases: Leases,
         skills: SkillChooser,
+        is_own: Callable[[str], bool],
     ) -> None:
+        """Begin without tasks.
+
+        Args:
+            is_own: Tells if a DID is one of ours.
+        """
+        self._is_own = is_own
         self._leases = leases
         self._config = config
         self._sessions = sessions
@@ -110,12 +118,22 @@ class TaskDesk:
         self.skills = skills
         "Finds the capability of tasks that name none."
 
+        self.plan_worker: Callable[..., Worker] = Worker
+        "Makes the worker for a task whose parts are given to peers."
+
         self._opened = StrangerPace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
 
     @property
     def working(self) -> int:
         """Number of tasks that are offered or at work."""
         return len(self._places)
+
+    def task_with(self, key: str) -> Task | None:
+        """Return the task at work that an agent was given with a key, or None."""
+        if not key:
+            return None
+        workers = (one.worker for one in self._places.values())
+        return next((one.task for one in workers if one.key == key), None)
 
     def works_for(self, peer: str) -> bool:
         """Return whether a task of a peer has not ended; its DID is the canonical."""
@@ -155,7 +173,7 @@ class TaskDesk:
             return
         share = current_share.get()
         self._used[share] += 1
-        worker = Worker(
+        worker = (self.plan_worker if is_plan(task) else Worker)(
             log,
             task,
             sessions=self._sessions,
@@ -199,7 +217,11 @@ class TaskDesk:
         if share.rank is Rank.OWNER:
             found = await self._policy.share_of(worker.peer, address="")
             current_share.set(found)
-        await worker.run()
+        problem = loop_problem(visited_of(worker.task), self._is_own)
+        if problem:
+            await worker.hand_back("loop", problem)
+        else:
+            await worker.run()
 
     def _end(self, key: tuple[str, str]) -> None:
         place = self._places.pop(key)

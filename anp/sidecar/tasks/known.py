@@ -102,7 +102,7 @@ class LiveSession:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     broken: bool = False
-    "It is no more as it is stored."
+    "The store differs from memory, so that it has to be read again."
 
     busy: bool | None = None
     "`Conversation.is_busy` as it is stored; None if that is not known."

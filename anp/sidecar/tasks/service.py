@@ -27,6 +27,7 @@ from anp.interaction.elements import (
     Task,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.plan import is_plan
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.interaction.stored import element_size
@@ -118,6 +119,7 @@ class TaskService:
             folders=lambda: self.folders,
             leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
+            is_own=lambda did: identities.for_did(did) is not None,
         )
         self._exchange = SessionPeers(
             identities=identities,
@@ -214,7 +216,7 @@ class TaskService:
 
     async def create(self, log: str, task: Task) -> None:
         """Have a peer do a task of one message; its id must be new in the session."""
-        self._check_size(task)
+        self.check_size(task)
         async with self.files.giving(log, task.messages[0]):
             await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
 
@@ -279,7 +281,7 @@ class TaskService:
 
     async def post(self, log: str, message: Message) -> None:
         """Send a message of a session to its other side."""
-        self._check_size(message)
+        self.check_size(message)
         async with self.files.giving(log, message):
             await self._apply(log, lambda c: c.post(message, wall_now=utc_now()))
 
@@ -498,7 +500,8 @@ class TaskService:
                 raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
-    def _check_size(self, element: Message | Task) -> None:
+    def check_size(self, element: Message | Task) -> None:
+        """Check that there is room for a message or task; CallError if not."""
         size = element_size(element)
         if size > self._most:
             raise CallError(
@@ -511,4 +514,5 @@ class TaskService:
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
     def _may_repeat(self, task: Task) -> bool:
-        return self._capabilities.is_repeatable(task.capability, task.requester)
+        repeatable = self._capabilities.is_repeatable
+        return is_plan(task) or repeatable(task.capability, task.requester)

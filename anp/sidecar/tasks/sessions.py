@@ -111,6 +111,7 @@ class Sessions:
         sender: str,
         ref: int,
         first: Act | None = None,
+        maker: Maker = Maker.PEER,
     ) -> str:
         """Take a session that a peer opened; a repeat is acknowledged again.
 
@@ -128,7 +129,7 @@ class Sessions:
             if first is not None:
                 step.add(first(conversation))
             try:
-                return await self._enter(conversation, step, Maker.PEER)
+                return await self._enter(conversation, step, maker)
             except LogConflict:
                 # The same one came twice at a time.
                 known = await self.find(session.requester.id, session.id)

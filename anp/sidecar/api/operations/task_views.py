@@ -182,6 +182,9 @@ class TaskView:
     depends_on: Sequence[str]
     "Ids on the wire of tasks that have to be completed first."
 
+    parent: str
+    "Id on the wire of the task that it is a part of; empty for none."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetails(TaskView):
@@ -379,6 +382,7 @@ def _task_fields(known: KnownTask) -> dict[str, Any]:
         "may_have_run": task.may_have_run,
         "cancel_requested": task.cancel_requested,
         "depends_on": task.depends_on,
+        "parent": task.parent,
     }
 
 

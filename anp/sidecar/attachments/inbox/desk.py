@@ -108,11 +108,6 @@ class Inbox:
         self.closed = False
         "True when the daemon stops, and nobody gets anything any more."
 
-    @property
-    def last(self) -> int:
-        """Number of the newest event."""
-        return self._number
-
     def add(self, attachment: str, assignment: Assignment) -> InboxItem:
         """Put a call in; it waits until a reader takes it."""
         item = InboxItem(assignment, attachment)

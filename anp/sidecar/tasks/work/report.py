@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from anp.interaction.chunks import split_message
+from anp.interaction.chunks import MAX_CONTENT, split_message
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Message, Part, SenderRole, Task, TaskProgress
 from anp.interaction.errors import InteractionError
@@ -18,12 +18,9 @@ from anp.interaction.step import Step
 from anp.sidecar.attachments.attachment import Progress
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 
-__all__ = ["MAX_CONTENT", "Room", "WorkReport"]
+__all__ = ["Room", "WorkReport"]
 
 logger = logging.getLogger(__name__)
-
-MAX_CONTENT = 512 * 1024
-"Bytes of content in one frame; larger texts and bytes go in chunks."
 
 MAX_NOTES = 64
 "Notes on progress that wait to be told; of more only the newest are."

@@ -23,7 +23,6 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.step import Step
-from anp.interaction.stored import element_size
 from anp.sidecar.attachments.attachment import ToolError, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
@@ -40,15 +39,15 @@ from anp.sidecar.offer.task_arguments import (
     UnfitPartsError,
     arguments_of,
     further_parts,
+    part_of,
 )
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
 from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.sessions import Sessions
-from anp.sidecar.tasks.work.report import MAX_CONTENT, Room, WorkReport
+from anp.sidecar.tasks.work.report import Room, WorkReport
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
-from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
 __all__ = ["SCHEMA", "URL", "Worker"]
@@ -131,6 +130,15 @@ class Worker:
         self._key = ""
 
     # What the attachment sees; see `Requester`.
+
+    @property
+    def task(self) -> Task:
+        """The task, with its messages."""
+        return self._task
+
+    async def hand_back(self, code: str, reason: str) -> None:
+        """Reject the task in place of `run`."""
+        await self._finish(TaskState.REJECTED, code, reason)
 
     @property
     def key(self) -> str:
@@ -369,7 +377,7 @@ class Worker:
         if self._told:
             return await self._over(TaskState.COMPLETED)
         self._is_over, result = True, MessagePurpose.RESULT
-        return await self._report.post([_part_of(output)], purpose=result, final=True)
+        return await self._report.post([part_of(output)], purpose=result, final=True)
 
     async def _choose(self, *, was_asked: bool) -> str | None:
         """Find the capability, with the requester's help; return why there is none.
@@ -457,12 +465,3 @@ class Worker:
     async def _over(self, state: TaskState, **more: Any) -> None:
         self._is_over = True
         await self._report.change(state, **more)
-
-
-def _part_of(output: Any) -> Part:
-    """Return an output as a value, or as the text of one that needs chunks."""
-    part = Part.value(output)
-    if element_size(part) <= MAX_CONTENT:
-        return part
-    text = write_json(output, ensure_ascii=False, separators=(",", ":"))
-    return Part.text(text, media_type="application/json")

@@ -49,6 +49,8 @@ from tests.clauses import clause
 
 MAX = 786_432
 
+SIGNATURE = GroupSignature("did:x#1", "zKey", b"\0sig")
+
 GROUP = Group(
     id="g",
     name="Build",
@@ -108,7 +110,9 @@ def change(act: GroupAct, **fields: Any) -> GroupPost:
         GroupPost(group="g", content=task(requester="", executor="")),
         GroupPost(group="g", content=TaskCancel(session="s", task="t")),
         GroupPost(
-            group="g", content=message(), signature=GroupSignature("did:x#1", b"\0sig")
+            group="g",
+            content=message(),
+            signature=GroupSignature("did:x#1", "zKey", b"\0sig"),
         ),
     ],
 )
@@ -124,7 +128,12 @@ def test_posts_are_read_as_they_were_written(post: GroupPost) -> None:
     [
         GroupFetch(group="g", after=12),
         GroupAcknowledgement(
-            group="g", ref=9, posted=((3, 17), (4, 19)), ticket="t", state=GROUP
+            group="g",
+            ref=9,
+            posted=((3, 17), (4, 19)),
+            ticket="t",
+            state=GROUP,
+            after=3,
         ),
         GroupAcknowledgement(group="g", ref=0),
         RefusedGroupOperation(group="g", ref=3, code="taken", text="too late"),
@@ -149,7 +158,9 @@ def test_other_operations_are_read_as_they_were_written(operation: Any) -> None:
 @clause("GBZ-17")
 def test_a_distributed_frame_is_that_of_the_member_with_the_words_of_the_hub() -> None:
     said = GroupPost(
-        group="g", content=message(), signature=GroupSignature("did:x#1", b"sig")
+        group="g",
+        content=message(),
+        signature=GroupSignature("did:x#1", "zKey", b"sig"),
     )
     frame = dict(read(write_group_frame(said, 4, max_size=MAX)).operation.frame)  # type: ignore[union-attr]
     at = datetime(2026, 11, 22, 12, 0, 1, 5000, tzinfo=UTC)
