@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.loops.guard import refusing
+from tests.loops.long import leave_out
 from tests.loops.quick import is_pure
 from tests.loops.shown import ShownClauses, is_whole_suite
 
@@ -65,6 +66,13 @@ def pytest_unconfigure() -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what `make quick` does not run, before it is imported."""
     return True if config.getoption("quick") and not is_pure(collection_path) else None
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out what only `make test-long` runs."""
+    leave_out(config, items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import base58
 from cryptography.hazmat.primitives import serialization
@@ -23,6 +24,7 @@ __all__ = [
     "WEB_METHODS",
     "Identities",
     "LocalIdentity",
+    "agent_name",
     "agent_of",
     "canonical_did",
     "check_did",
@@ -249,6 +251,20 @@ def agent_of(did: str) -> str:
             return did_all(key_of_did_key(did))
         case _:
             return did
+
+
+@lru_cache(maxsize=4096)
+def agent_name(did: str) -> str:
+    """Return the one DID that stands for all of the key of `did`; see `agent_of`.
+
+    So a rule about one DID holds for the peer under each of them, also for a peer
+    that was ruled out before it was ever met.
+    """
+    try:
+        return agent_of(did)
+    except PeerError:
+        # A `did:key` of another kind of key has no other form.
+        return did
 
 
 def same_agent(one: str, other: str) -> bool:

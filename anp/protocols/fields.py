@@ -10,7 +10,15 @@ from typing import Any, Final
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.protocols.timestamps import read_timestamp
 
-__all__ = ["MAX_ID", "MAX_ITEMS", "MAX_PARTIES", "MAX_REF", "Fields", "invalid"]
+__all__ = [
+    "MAX_ID",
+    "MAX_ITEMS",
+    "MAX_PARTIES",
+    "MAX_REF",
+    "Fields",
+    "given_fields",
+    "invalid",
+]
 
 MAX_ID: Final = 512
 "Longest id, in characters (GBZ-Q18)."
@@ -40,6 +48,11 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 def invalid(text: str) -> InteractionError:
     """Return the error for an object that is not as its table has it."""
     return InteractionError(InteractionFault.INVALID, text)
+
+
+def given_fields(**fields: Any) -> dict[str, Any]:
+    """Return the fields that say something."""
+    return {name: value for name, value in fields.items() if value}
 
 
 class Fields:

@@ -5,12 +5,19 @@ See `WrittenProtocol` for what the methods mean.
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from negotiation.consensus.written import Ask, Parties, WrittenEvent, WrittenLimits
+from negotiation.consensus.written import (
+    Ask,
+    Flagged,
+    Parties,
+    WrittenEvent,
+    WrittenLimits,
+)
 from negotiation.errors import MisuseError
 from negotiation.need import Capability
 from negotiation.strict_json import Json
@@ -69,6 +76,12 @@ class WrittenSide(ABC):
     def next_event(self) -> WrittenEvent | None:
         """See `WrittenProtocol`."""
         return self._events.popleft() if self._events else None
+
+    def _note(self, reason: str) -> None:
+        self._events.append(Flagged(reason, fault=False))
+
+    def _new_id(self) -> str:
+        return str(uuid.UUID(bytes=self._random_bytes(16), version=4))
 
 
 class ServingSide:

@@ -10,10 +10,10 @@ is read from the source, which is not run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from negotiation.document.message_judge import find
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.rules.literals import literal
@@ -28,7 +28,6 @@ __all__ = [
     "KeyJoin",
     "ModuleShapes",
     "PagedCalls",
-    "at_place",
     "means",
     "shapes_in",
     "shapes_line",
@@ -119,16 +118,7 @@ class FailingValue:
 
     def is_in(self, output: Json) -> bool:
         """Return whether an output has the value."""
-        return means(at_place(output, self.place), self.value)
-
-
-def at_place(value: Json, path: Sequence[str]) -> Json:
-    """Return the value at a path of names; None if there is none."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
+        return means(find(output, self.place), self.value)
 
 
 def means(found: Json, value: Json) -> bool:

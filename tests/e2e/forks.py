@@ -191,6 +191,7 @@ def _main() -> None:
     children = json.loads(sys.argv[2])
     for name in PRELOADED:
         importlib.import_module(name)
+    importlib.import_module("anp.identity.web.fetcher").client_tls()
     assert threading.active_count() == 1
     gc.collect()
     gc.freeze()

@@ -165,12 +165,17 @@ async def test_a_task_goes_on_after_its_channel_broke(
 
 
 LARGE = (
-    AGENT
+    f"import io\n{AGENT}"
     + '''
 
 def big(size: int) -> str:
     """Give a text of a size."""
     return "x" * size
+
+
+def picture(size: int) -> bytes:
+    """Give a file of a size."""
+    return io.BytesIO(b"p" * size)
 
 
 async def pages(number: int, size: int, file: str) -> AsyncIterator[str]:
@@ -199,6 +204,13 @@ async def test_what_is_larger_than_a_frame_comes_in_pieces_or_is_an_error(
         assert seen.end is not None
         assert (seen.end.code, seen.end.may_have_run) == ("-32030", True)
         assert "a frame here 69999" in seen.end.reason
+
+        # Nobody can fetch a file over the channel, so it goes itself.
+        large = await talks.follow(await talks.start("picture", size=30_000))
+        assert large.results == [b"p" * 30_000]
+        over = await talks.follow(await talks.start("picture", size=60_000))
+        assert over.end is not None
+        assert over.end.code == "-32030"
 
         # After a break the whole task comes again, which is more than a frame has.
         file = tmp_path / "go"
@@ -242,7 +254,7 @@ async def test_a_call_whose_result_is_too_large_ends_with_an_error(
     tmp_path: Path, uri: str
 ) -> None:
     big = {"big": 'def big(size: int) -> str:\n    return "x" * size\n'}
-    flags = {"consensus__use": True, "channels__max_frame": 70_000}
+    flags: dict[str, Any] = {"consensus__use": True, "channels__max_frame": 70_000}
     async with house_in(tmp_path, more=big, **flags) as house:
         request = CallRequest(
             peer=f"{house.provider.url}#{house.provider.did}",

@@ -8,6 +8,7 @@ server that gives another answer the second time is never asked a second time.
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import socket
 import ssl
@@ -74,16 +75,22 @@ def client_tls(ca_file: str | None = None) -> ssl.SSLContext:
     Raises:
         ConfigError: `ca_file` cannot be read.
     """
+    if ca_file is None:
+        return _system_tls()
     context = ssl.create_default_context()
-    if ca_file is not None:
-        try:
-            context.load_verify_locations(cafile=ca_file)
-        except (OSError, ssl.SSLError) as exc:
-            raise ConfigError(
-                f"fetch.ca_file: {ca_file} holds no PEM certificates: "
-                f"{exc.strerror or exc}"
-            ) from exc
+    try:
+        context.load_verify_locations(cafile=ca_file)
+    except (OSError, ssl.SSLError) as exc:
+        raise ConfigError(
+            f"fetch.ca_file: {ca_file} holds no PEM certificates: {exc.strerror or exc}"
+        ) from exc
     return context
+
+
+@functools.cache
+def _system_tls() -> ssl.SSLContext:
+    # Reading the system's authorities takes as long as half a daemon's start.
+    return ssl.create_default_context()
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:

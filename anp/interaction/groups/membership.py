@@ -72,6 +72,8 @@ class GroupMachine(Admissions):
         if isinstance(content, Membership):
             step.changed = True
             self._change(step, content, asked)
+            if asked.sender in self.floors:
+                step.answer = replace(step.answer, state=self.group)
         else:
             self._say(step, content, asked)
         self._keep(asked.sender, asked.ref, step.answer)

@@ -202,6 +202,8 @@ class Watch:
         by_time: dict[float, list[str]] = {}
         cursors: list[float] = []
         cut = math.inf
+        firsts = [one.next_due(self._cursor) for _, one in self._schedules()]
+        first = min((one for one in firsts if one is not None), default=None)
         for name, schedule in self._schedules():
             if self._what.missed is Missed.ALL:
                 times = []
@@ -223,8 +225,8 @@ class Watch:
         elif (
             self._what.missed is Missed.ONCE
             and self._what.match is Match.ANY
-            and due
-            and now - due[0][0] > ON_TIME
+            and first is not None
+            and now - first > ON_TIME
         ):
             # One for the whole gap, whichever triggers were due in it.
             due = due[-1:]

@@ -13,51 +13,51 @@ from typing import Any, Final
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
 from negotiation.exact_numbers import write_json
 
-__all__ = ["answer_bytes", "in_pieces"]
+__all__ = ["body_bytes", "check_size", "in_pieces"]
 
 ENVELOPE: Final = 64
 "Bytes for what a piece has more than the update of which it is made."
 
 
-def answer_bytes(body: Any, most: int) -> bytes:
-    """Return the bytes of an answer.
+def body_bytes(body: Any) -> bytes:
+    """Return the bytes of an answer."""
+    return write_json(body, ensure_ascii=False, separators=(",", ":")).encode()
 
-    Args:
-        most: Bytes of a frame.
 
-    Raises:
-        A2aError: RESULT_TOO_LARGE.
-    """
-    data = _bytes(body)
-    if len(data) > most:
+def check_size(size: int, most: int) -> None:
+    """Check that a frame takes so many bytes; A2aError RESULT_TOO_LARGE if not."""
+    if size > most:
         raise A2aError(
             A2aFault.RESULT_TOO_LARGE,
-            f"the result has {len(data)} bytes and a frame here {most}; another "
+            f"the result has {size} bytes and a frame here {most}; another "
             "protocol brings it",
         )
-    return data
 
 
 def in_pieces(
-    body: Mapping[str, Any], version: A2aVersion, most: int
+    body: Mapping[str, Any], version: A2aVersion, most: int, *, is_stream: bool = True
 ) -> Iterator[bytes]:
-    """Yield the bytes of an answer of a stream, in several of them if it is too large.
+    """Yield the bytes of an answer, in several of them if one is too large.
 
     Of a task its artifacts go first, and then what remains without its history.
 
     Args:
         most: Bytes of a frame.
+        is_stream: It may have several answers.
 
     Raises:
-        A2aError: RESULT_TOO_LARGE, a part of it fits no frame.
+        A2aError: RESULT_TOO_LARGE, it or a part of it fits no frame.
     """
-    data = _bytes(body)
-    if len(data) <= most:
+    data = body_bytes(body)
+    if len(data) <= most or not is_stream:
+        check_size(len(data), most)
         yield data
         return
-    around = len(_bytes({**body, "result": None}))
+    around = len(body_bytes({**body, "result": None}))
     for result in _cut(body.get("result"), version, most - around):
-        yield answer_bytes({**body, "result": result}, most)
+        data = body_bytes({**body, "result": result})
+        check_size(len(data), most)
+        yield data
 
 
 def _cut(result: Any, version: A2aVersion, most: int) -> Iterator[Any]:
@@ -101,11 +101,11 @@ def _updates(update: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
     """Yield updates that together say what one says."""
     artifact = update["artifact"]
     bare = {**update, "artifact": {**artifact, "parts": []}}
-    room = most - len(_bytes(bare)) - ENVELOPE
+    room = most - len(body_bytes(bare)) - ENVELOPE
     groups: list[list[Any]] = [[]]
     used = 0
     for part in artifact["parts"]:
-        size = len(_bytes(part)) + 1
+        size = len(body_bytes(part)) + 1
         if groups[-1] and used + size > room:
             groups.append([])
             used = 0
@@ -122,7 +122,3 @@ def _updates(update: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
 
 def _wrap(found: dict[str, Any], kind: str, is_old: bool) -> dict[str, Any]:
     return found if is_old else {kind: found}
-
-
-def _bytes(body: Any) -> bytes:
-    return write_json(body, ensure_ascii=False, separators=(",", ":")).encode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -305,9 +304,6 @@ class Side(WrittenSide):
     def _deliver(self, said: PeerEvent | PeerNotice | PeerMessage) -> None:
         self._events.append(Deliver(said))
 
-    def _note(self, reason: str) -> None:
-        self._events.append(Flagged(reason, fault=False))
-
     # Outgoing.
 
     def _send_error(
@@ -355,9 +351,6 @@ class Side(WrittenSide):
         self._outgoing.append(data)
         self._last_id = message.message_id
         return data
-
-    def _new_id(self) -> str:
-        return str(uuid.UUID(bytes=self._random_bytes(16), version=4))
 
 
 _TYPES: dict[type[Payload], MessageType] = {

@@ -7,7 +7,6 @@ conversations that are stored.
 
 from __future__ import annotations
 
-import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,6 @@ from anp.protocols.sides import WrittenSide
 from negotiation.consensus.written import (
     Broken,
     Deliver,
-    Flagged,
     Parties,
     PeerEvent,
     PeerMessage,
@@ -267,12 +265,6 @@ class GbzSide(WrittenSide):
             parts=parts,
             **more,
         )
-
-    def _note(self, reason: str) -> None:
-        self._events.append(Flagged(reason, fault=False))
-
-    def _new_id(self) -> str:
-        return str(uuid.UUID(bytes=self._random_bytes(16), version=4))
 
 
 def session_of(operation: Operation) -> str:

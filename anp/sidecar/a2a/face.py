@@ -167,6 +167,28 @@ class A2aFace:
         """Return the check whether the token of a request still counts."""
         return partial(self._door.holds, caller.id, caller.grant)
 
+    async def file(self, request: Request) -> Response:
+        """Answer with a file of a task, of which a part has the URL."""
+        try:
+            caller = await self._caller(request)
+        except NotAdmitted as exc:
+            return _turned_away(exc)
+        desk, given = self._rpc.desk, request.path_params
+        try:
+            kept = await desk.file(caller, given["id"], given["file"])
+        except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
+            status, told = rest_error(fault_of(exc))
+            return _json(told, status)
+        headers = {
+            # No word of the peer that made it is a header, and no browser shows it.
+            "Content-Type": "application/octet-stream",
+            "Content-Disposition": "attachment",
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+            "Content-Length": str(kept.size),
+        }
+        return StreamingResponse(desk.blocks(kept), headers=headers)
+
     async def _json(self, request: Request, *, optional: bool = False) -> Any:
         data = await self._body(request)
         if optional and not data:
@@ -212,7 +234,8 @@ def make_face(face: A2aFace) -> ASGIApp:
 def _routes(face: A2aFace, prefix: str) -> list[Route]:
     cards = [Route(prefix + path, face.card, methods=["GET"]) for path in CARD_PATHS]
     keys = Route(prefix + KEYS_PATH, face.keys, methods=["GET"])
-    return [*cards, keys, *rest_routes(face.rest, prefix)]
+    files = Route(f"{prefix}/tasks/{{id}}/files/{{file:path}}", face.file)
+    return [*cards, keys, files, *rest_routes(face.rest, prefix)]
 
 
 def agent_of(request: Request) -> str:

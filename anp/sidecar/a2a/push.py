@@ -321,7 +321,12 @@ class PushDesk:
         conversation = await self._sessions.conversation(one.log)
         target = conversation.pushes[one.task, one.name]
         version = A2aVersion(target.version)
-        view = A2aView(one.known, conversation.session.id, name=one.task)
+        view = A2aView(
+            one.known,
+            conversation.session.id,
+            name=one.task,
+            files=self._signer.issuer,
+        )
         async for event in self._told(one.log, target.told):
             for _ in view.take(event):
                 pass

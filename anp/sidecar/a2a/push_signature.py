@@ -45,7 +45,7 @@ class PushSigner:
             clock: Unix time in seconds.
         """
         self._key = key
-        self._issuer = issuer
+        self.issuer = issuer
         self._clock = clock
         self._head = {"alg": "ES256", "kid": key.public_key.thumbprint, "typ": "JWT"}
 
@@ -63,7 +63,7 @@ class PushSigner:
         """
         now = int(self._clock())
         claims = {
-            "iss": self._issuer,
+            "iss": self.issuer,
             "aud": url,
             "iat": now,
             "exp": now + LIFETIME,

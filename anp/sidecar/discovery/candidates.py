@@ -164,6 +164,10 @@ class Candidates:
             self._kept.popitem(last=False)
         return found
 
+    def choose(self, one: Candidate) -> None:
+        """Take note that a candidate is given something; equal ones take turns."""
+        self._measures.choose(one.did)
+
     def latency(self, one: Candidate) -> float | None:
         """Return the mean of the milliseconds of a candidate's answers, or None."""
         found = self._measures.figures([one.did], one.capability).latency

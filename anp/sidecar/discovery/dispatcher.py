@@ -94,7 +94,7 @@ class Dispatcher:
                 left -= time.monotonic() - began
                 if left <= 0:
                     break
-            self._measures.choose(one.did)
+            self.candidates.choose(one)
             need = replace(request.need, requirement=one.capability)
             try:
                 return await self._call(
@@ -120,7 +120,7 @@ class Dispatcher:
         """
         untaken: list[tuple[Candidate, CallError]] = []
         for one in await self._found(wanted):
-            self._measures.choose(one.did)
+            self.candidates.choose(one)
             try:
                 # Until a peer is there nothing is sent, so that nothing can have run.
                 await self.reach(one.address)

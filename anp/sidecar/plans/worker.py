@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from anp.errors import CallError, ConflictError, ErrorKind, UnknownError
+from anp.errors import AnpError, CallError, ErrorKind
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
     Message,
@@ -124,9 +124,9 @@ class PlanWorker(Worker):
             await self._report.change(TaskState.WORKING)
         try:
             await self._in_time()
-        except asyncio.CancelledError:
+        except BaseException as exc:
             # When the daemon stops, the parts go on, and so does the plan later.
-            if self._ending is not None:
+            if self._ending is not None or not isinstance(exc, asyncio.CancelledError):
                 await self._cancel_rest()
             raise
 
@@ -216,7 +216,7 @@ class PlanWorker(Worker):
             try:
                 if known is None:
                     known = await self._start(index, attempt, offer, len(offers) > 1)
-            except (CallError, UnknownError) as exc:
+            except AnpError as exc:
                 code = exc.kind.value if isinstance(exc, CallError) else "unknown"
                 reason = exc.detail if isinstance(exc, CallError) else str(exc)
                 outcome = _Outcome(TaskState.REJECTED, code, reason)
@@ -252,6 +252,8 @@ class PlanWorker(Worker):
             offers = [(one.address, one.capability) for one in found[:MAX_CANDIDATES]]
             if not offers:
                 return []
+            # So that other parts of the same kind go to others first.
+            self._daemon.candidates.choose(found[0])
             kept = json.dumps(offers)
 
             def keep(conversation: Conversation) -> Step:
@@ -369,7 +371,7 @@ class PlanWorker(Worker):
     async def _cancel_rest(self) -> None:
         """Ask for the end of every part that has not ended."""
         for _, known in self._begun.values():
-            with contextlib.suppress(CallError, ConflictError, UnknownError):
+            with contextlib.suppress(AnpError):
                 await self._daemon.tasks.cancel(known.id)
 
     async def _tell_end(self, index: int, outcome: _Outcome) -> None:

@@ -70,7 +70,8 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
     # Its places are its own, so that slow receivers hold up no documents of peers.
     fetcher = make_fetcher(daemon.config.fetch)
     pushes = PushDesk(daemon.tasks.sessions, fetcher, signer, holds=door.holds)
-    desk = OwnDesk(daemon.tasks, daemon.identities.canonical, pushes=pushes)
+    own_did = daemon.identities.canonical
+    desk = OwnDesk(daemon.tasks, own_did, pushes=pushes, files=facts.url)
     rpc = A2aRpc(desk, cards.extended)
     face = A2aFace(
         rpc,
@@ -149,7 +150,8 @@ def _peer_face(daemon: Daemon, peer: str, url: str) -> ASGIApp:
     async def extended(caller: A2aCaller) -> dict[str, Any]:
         return make_card(facts, await skills())
 
-    rpc = A2aRpc(PeerDesk(daemon.tasks, daemon.identities, peer, skills), extended)
+    desk = PeerDesk(daemon.tasks, daemon.identities, peer, skills, files=url)
+    rpc = A2aRpc(desk, extended)
     face = A2aFace(
         rpc,
         door=door,

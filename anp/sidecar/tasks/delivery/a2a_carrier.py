@@ -300,7 +300,10 @@ class A2aCarrier:
             code = exc.code if isinstance(exc, Refused) else "502"
             await self._refused(known, code, exc.text, ref)
         except InteractionError as exc:
-            logger.info("a task of a peer is not told further: %s", exc.text)
+            # What the log does not take is not asked for ten times a second.
+            is_large = exc.code == InteractionFault.TOO_LARGE
+            code = TOO_LARGE if is_large else exc.code
+            await self._refused(known, code, exc.text, ref)
         except Exception:
             logger.exception("a task of a peer is not followed")
 

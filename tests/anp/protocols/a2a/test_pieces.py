@@ -15,7 +15,7 @@ from anp.protocols.a2a.objects import (
     ArtifactUpdate,
     TaskUpdate,
 )
-from anp.protocols.a2a.pieces import answer_bytes, in_pieces
+from anp.protocols.a2a.pieces import in_pieces
 from anp.protocols.a2a.results import read_result
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
 from anp.protocols.a2a.writer import write_stream
@@ -110,7 +110,9 @@ def test_what_cannot_be_cut_is_an_error_of_the_version(version: A2aVersion) -> N
 
 
 def test_an_answer_that_is_no_stream_is_not_cut() -> None:
-    assert answer_bytes({"result": 1}, MOST) == b'{"result":1}'
+    artifact = Artifact(id="a", parts=parts(9, 500))
+    update = ArtifactUpdate(task="t", context="c", artifact=artifact)
+    body = {"id": 7, "result": write_stream(update, A2aVersion.V10)}
     with pytest.raises(A2aError) as caught:
-        answer_bytes({"result": "x" * MOST}, MOST)
+        list(in_pieces(body, A2aVersion.V10, MOST, is_stream=False))
     assert caught.value.fault is A2aFault.RESULT_TOO_LARGE

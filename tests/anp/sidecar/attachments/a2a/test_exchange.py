@@ -12,6 +12,7 @@ import pytest
 from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.attachments import ToolError
+from anp.sidecar.attachments.a2a import exchange
 from anp.sidecar.attachments.a2a.tasks import TaskRecord
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
@@ -139,6 +140,12 @@ async def test_an_agent_whose_update_is_refused_is_cancelled() -> None:
         async with attached("a2a", agent.url) as my:
             with pytest.raises(ToolError, match="asks back"):
                 await call(my, "shout", text="ask")
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have agents asked for news at once."""
+    monkeypatch.setattr(exchange, "FIRST_POLL", 0.01)
 
 
 def polled(states: list[dict[str, Any]], web: list[Web]) -> Callable[[Asked], bytes]:

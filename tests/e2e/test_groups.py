@@ -1,0 +1,76 @@
+"""Groups of daemons: three in one process, over real links."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from anp.interaction.elements import Part
+from anp.sidecar.config.load import load_config
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.groups.member import MemberState
+from anp.sidecar.home.home import Home
+from tests.clauses import clause
+from tests.waiting import until
+
+
+def daemon(folder: Path, name: str, **flags: Any) -> Daemon:
+    home = Home(folder / name)
+    home.create()
+    settings = {"listen.port": 0, "consensus.use": False, **flags}
+    config = load_config(home, home_given=True, flags=settings, environ={}, cwd=folder)
+    return Daemon(home, config)
+
+
+@asynccontextmanager
+async def daemons(folder: Path, *names: str, **flags: Any) -> AsyncIterator[list[Any]]:
+    made = [daemon(folder, name, **flags) for name in names]
+    async with asyncio.timeout(20), AsyncExitStack() as stack:
+        for one in made:
+            await stack.enter_async_context(one.running())
+        yield made
+
+
+def place(one: Daemon) -> str:
+    return f"{one.url}#{one.did}"
+
+
+async def member(hub: Daemon, group: str, one: Daemon) -> None:
+    """Have a daemon invited, and let it accept."""
+    await hub.groups.invite(group, place(one))
+    await until(lambda: any(known.group.id == group for known in one.groups.all()))
+    await one.groups.accept(group, is_owner=True)
+
+
+async def said(one: Daemon, group: str, count: int) -> list[tuple[int, str, str]]:
+    """Return the first messages of a group, as a daemon has them."""
+    found: list[tuple[int, str, str]] = []
+    async for event in one.groups.watch(group):
+        frame = event.frame()
+        if frame["op"] == "message.send":
+            text = frame["dataItems"][0]["payload"]
+            found.append((event.number, text, event.mark))
+            if len(found) >= count:
+                break
+    return found
+
+
+@clause("GBZ-5", "GBZ-11", "GBZ-12", "GBZ-14", "GBZ-17")
+async def test_a_group_of_three_hears_one_order(tmp_path: Path) -> None:
+    async with daemons(tmp_path, "a", "b", "c") as (a, b, c):
+        group = (await a.groups.create(name="Build")).group.id
+        for one in (b, c):
+            await member(a, group, one)
+        assert b.groups.known(group).state is MemberState.MEMBER
+        for number in range(3):
+            for one in (b, a, c):
+                _, got = await one.groups.post(group, [Part.text(f"{number}")])
+                assert got is not None
+        heard = [await said(one, group, 9) for one in (a, b, c)]
+        assert [one[:2] for one in heard[0]] == [one[:2] for one in heard[1]]
+        # C joined after B did, and before anything was said.
+        assert [one[:2] for one in heard[2]] == [one[:2] for one in heard[0]]
+        assert {mark for _, _, mark in heard[1]} == {"signed"}
