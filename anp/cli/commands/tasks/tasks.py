@@ -336,6 +336,7 @@ def _watch(
 
     watch = TaskWatch(connect, task, as_json=as_json, save=save, after=after)
     end_of(watch.run())
+    watch.check_saved()
 
 
 def _needed(text: str) -> dict[str, Any]:
