@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cache.parts.calls import CallStore
+from cache.parts.groups import GroupStore
 from cache.parts.keys import KeyStore, end_all_keys
 from cache.parts.leases import LeaseStore
 from cache.parts.library import LibraryStore
@@ -31,6 +32,7 @@ class Store(
     LogStore,
     LeaseStore,
     SubscriptionStore,
+    GroupStore,
 ):
     """All data that outlives a run of the daemon; see `StoreBase`."""
 

@@ -64,6 +64,9 @@ class FurtherFrame:
 
     ref: int
     operation: GroupOperation | SubscriptionOperation
+    size: int = 0
+    "Bytes of the frame."
+
     flags: tuple[str, ...] = ()
 
 

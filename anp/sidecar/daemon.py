@@ -19,6 +19,8 @@ from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.discovery.parts import make_discovery
 from anp.sidecar.gauges import watch_daemon
+from anp.sidecar.groups.parts import make_groups
+from anp.sidecar.groups.shelf import PURPOSE as GROUPS_AT_REST
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
 from anp.sidecar.peers.directory import Directory
@@ -133,6 +135,18 @@ class Daemon:
             tasks=self.tasks,
             own_url=lambda: self.url,
         )
+        self.groups = make_groups(
+            config.groups,
+            store=self.store,
+            secret=peers.key.derive(GROUPS_AT_REST),
+            identities=self.identities,
+            resolver=make_resolver(self.web),
+            policy=self.policy,
+            finder=self.finder,
+            requesters=self.binder.requesters,
+            lines=self.tasks.lines,
+            own_url=lambda: self.url,
+        )
         self.dispatcher, self.announcer = discovery.dispatcher, discovery.announcer
         self.broadcaster = Broadcaster(
             consensus=self.consensus,
@@ -162,6 +176,7 @@ class Daemon:
             publish=self.events.publish,
         )
         self.tasks.sessions.publish = self.subscriptions.publish
+        self.groups.publish = self.subscriptions.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
@@ -219,6 +234,7 @@ class Daemon:
             # Before a peer can ask for a file.
             await asyncio.to_thread(self.tasks.folders.clear)
             await asyncio.to_thread(self.tasks.files.spool.load)
+            await self.groups.load()
             self.port = await self.links.listen(
                 self.config.listen.host, self.config.listen.port, self._pages
             )
@@ -232,9 +248,11 @@ class Daemon:
             stack.push_async_callback(self.binder.requesters.close)
             stack.push_async_callback(self.calls.close)
             stack.push_async_callback(self.tasks.close)
+            stack.push_async_callback(self.groups.close)
             await self.tasks.resume()
             stack.push_async_callback(self.subscriptions.close)
             await self.subscriptions.resume()
+            await self.groups.resume()
             self.keep_links()
             stack.push_async_callback(self.announcer.close)
             works = self.housekeeper.run, self.call_log.run, self.announcer.run

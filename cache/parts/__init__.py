@@ -7,6 +7,7 @@
 * `peers`: peers under all their DIDs, pins, and the keys of DIDs on the web.
 * `keys`: short-term keys that outlive their link.
 * `calls`: calls of our agent that have an idempotency key.
+* `groups`: The part of the store for groups: a head each, and pages of events in order.
 * `logs`: append-only logs, such as those of sessions.
 * `usage`: counts of calls, accounts and the ledger of calls to models.
 * `bounds`: bounds on rows that peers cause: those of one peer never push out another's.

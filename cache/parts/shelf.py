@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.calls import CallRecord
+from cache.records.groups import GroupPageRecord, GroupRecord, GroupRowRecord
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
@@ -148,6 +149,12 @@ def key_of(record: Record) -> str:
             return f"firing/{record.subscription}/{record.number:012d}"
         case LogNameRecord():
             return f"log_name/{record.name}"
+        case GroupRecord():
+            return f"group/{record.id}"
+        case GroupRowRecord():
+            return f"group_row/{record.group}/{record.name}"
+        case GroupPageRecord():
+            return f"group_page/{record.group}/{record.first:012d}"
         case RevocationRecord():
             return f"revocation/{record.hash}/{record.peer_did or '-'}"
         case UsageRecord():

@@ -3,6 +3,7 @@
 * `records`: documents, halves, agreements, revocations, counts of calls.
 * `negotiations`: negotiations, decisions, a day's account, and the ledger.
 * `calls`: a call that has an idempotency key.
+* `groups`: Records of groups: their heads, and their events in pages.
 * `logs`: heads, events and items of append-only logs, and ways to find them.
 * `subscriptions`: subscriptions and their firings.
 * `peers`: a peer, its other DIDs, its pins, the keys of a DID, and short-term keys.

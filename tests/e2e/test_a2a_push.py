@@ -517,6 +517,17 @@ async def test_with_a_token_end_its_addresses_and_streams(tmp_path: Path) -> Non
             # Nobody tells the owner of it.
             while (await sessions.conversation(known.log)).pushes:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
+        # Who was let in and is revoked meanwhile gets no answer.
+        short = {**slow, "messageId": "b", "parts": [data("slow.slow", seconds=0.5)]}
+        waiting = asyncio.create_task(
+            rpc(url, "SendMessage", {"message": short}, token="of bob")
+        )
+        async with asyncio.timeout(10):
+            # Nobody tells the owner of it.
+            while len(await sessions.tasks()) < 3:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        book.revoke("bob")
+        assert "was revoked" in (await waiting)["error"]
         more = {**order, "messageId": "n", "taskId": task, "parts": [{"text": "two"}]}
         ended = await rpc(url, "SendMessage", {"message": more}, token="new")
         assert ended["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"

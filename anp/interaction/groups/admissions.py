@@ -40,6 +40,7 @@ class Admissions(HubState):
                 address=target.address,
                 by=sender,
                 text=content.text,
+                sealing=asked.post.sealing,
             )
             self._tickets[known.id] = known
         step.answer = replace(step.answer, ticket=known.id)
@@ -61,7 +62,6 @@ class Admissions(HubState):
         if ticket.did != sender:
             raise refused(InteractionFault.NOT_ALLOWED, "no such invitation of yours")
         if ticket.ended == content.act:
-            self._tell_state(step, asked)
             return
         self._check_usable(ticket, wall_now)
         if content.act is GroupAct.DECLINE:
@@ -156,14 +156,13 @@ class Admissions(HubState):
             member=Party(id=member.id, address=member.address),
             ticket=ticket.id,
         )
-        self._add(step, content, asked, sealing=member.sealing)
+        # The other side's keys are those that came with the ticket.
+        sealing = dict(asked.post.sealing)
+        if ticket.sealing:
+            sealing["applied" if ticket.applied else "invited"] = ticket.sealing
+        self._add(step, content, asked, sealing=sealing)
         self.floors[member.id] = first if history != 0 else number
         self._others.clear()
-        self._tell_state(step, asked)
-
-    def _tell_state(self, step: HubStep, asked: Asked) -> None:
-        if asked.sender in self.floors:
-            step.answer = replace(step.answer, state=self.group)
 
 
 def _until(wanted: datetime | None, wall_now: datetime) -> datetime:

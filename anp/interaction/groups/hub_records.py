@@ -34,6 +34,7 @@ class Ticket:
 
     text: str = ""
     sealing: Mapping[str, Any] = field(default_factory=dict)
+    "The keys of who invited or applied."
 
     ended: str = ""
     "`accept`, `decline`, `approve` or `deny`, once it was used."

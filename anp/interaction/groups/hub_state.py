@@ -193,7 +193,9 @@ class HubState:
         sealing: Mapping[str, Any] | None = None,
     ) -> None:
         """Make the event of a change of members."""
-        post = GroupPost(group=self.group.id, content=content, sealing=sealing or {})
+        if sealing is None:
+            sealing = asked.post.sealing
+        post = GroupPost(group=self.group.id, content=content, sealing=sealing)
         self._put(step, post, asked)
 
     def _put(self, step: HubStep, post: GroupPost, asked: Asked) -> None:

@@ -39,15 +39,13 @@ class CopyEvent:
 class GroupCopy:
     """One group as one of its members knows it."""
 
-    def __init__(self, group: Group, *, own: str, last: int = 0) -> None:
+    def __init__(self, group: Group, *, last: int = 0) -> None:
         """Begin, or go on after a number.
 
         Args:
-            own: The member.
             last: Number up to which everything is stored.
         """
         self.group = group
-        self.own = own
         self.last = last
         self._held: dict[int, GroupPost] = {}
         self._said: OrderedDict[tuple[str, str, int], None] = OrderedDict()
@@ -56,11 +54,6 @@ class GroupCopy:
     def has_gap(self) -> bool:
         """True while events are held that wait for others."""
         return bool(self._held)
-
-    @property
-    def is_member(self) -> bool:
-        """True while we are in the group."""
-        return self.group.member(self.own) is not None
 
     def fetched(self, group: Group, after: int) -> Sequence[CopyEvent]:
         """Take the answer to `fetch`: the group, and where events go on."""

@@ -126,7 +126,9 @@ def read_group_frame(data: bytes, *, max_size: int) -> OperationFrame | FurtherF
             request=group if isinstance(group, str) and of_group else "",
             answerable=not is_answer,
         ) from None
-    return FurtherFrame(ref=ref, operation=found, flags=tuple(fields.flags))
+    return FurtherFrame(
+        ref=ref, operation=found, size=len(data), flags=tuple(fields.flags)
+    )
 
 
 def _group_operation(

@@ -13,4 +13,5 @@
 * `updates`: The settings of the listener for updates of callback agents.
 * `a2a`: The owner's settings of the A2A face.
 * `registry`: the owner's settings of registries.
+* `groups`: The settings of groups.
 """

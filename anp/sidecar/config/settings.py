@@ -17,6 +17,7 @@ from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
+from anp.sidecar.config.groups import GroupsConfig
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.config.otel import OtelConfig
 from anp.sidecar.config.registry import RegistryConfig
@@ -60,6 +61,7 @@ __all__ = [
     "ConsensusConfig",
     "FetchConfig",
     "IdentityConfig",
+    "GroupsConfig",
     "LimitsConfig",
     "ListenConfig",
     "LlmConfig",
@@ -432,6 +434,7 @@ class Config(Section):
     consensus: ConsensusConfig = field(default_factory=ConsensusConfig)
     call: CallConfig = field(default_factory=CallConfig)
     interaction: InteractionConfig = field(default_factory=InteractionConfig)
+    groups: GroupsConfig = field(default_factory=GroupsConfig)
     updates: UpdatesConfig = field(default_factory=UpdatesConfig)
     a2a: A2aConfig = field(default_factory=A2aConfig)
     registry: RegistryConfig = field(default_factory=RegistryConfig)

@@ -16,6 +16,7 @@ from typing import Final
 
 from anp.channel.listener import Page
 from anp.errors import CallError, ConfigError, ErrorKind
+from anp.protocols.gbz import GBZ_GROUPS_URI
 from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.bundles.format import read_bundle
 from anp.sidecar.config.interaction import TASK_PROTOCOLS
@@ -216,6 +217,8 @@ class ConsensusDesk:
             if protocol.uri in self._written:
                 # Each call of it asks the gate for itself.
                 is_news = protocol.uri in TASK_PROTOCOLS and self.awaits(peer)
+                # Members of a group need no capability of one another.
+                is_news = is_news or protocol.uri == GBZ_GROUPS_URI
                 if is_news or self._gate.offered(WayIn.ENVELOPE, peer):
                     return protocol.uri
             elif await self._serve(protocol.hash, peer) is not None:

@@ -1,1 +1,15 @@
-"""Groups of agents and scheduled tasks; nothing is here yet."""
+"""Groups: the hub that distributes their messages, and taking part in those of others.
+
+* `service`: Groups of this agent, for the faces of the daemon.
+* `hub`: The message distribution module of one group (GBZ-11, GBZ-17): its hub.
+* `member`: One group at another daemon's hub, as this daemon takes part in it.
+* `log`: The events of one group: stored in batches, read again, and followed.
+* `shelf`: Groups in the store: encrypted, each content sealed for its place.
+* `signatures`: Signatures of members over what they say, made and checked.
+* `parts`: Makes the groups of a daemon of its other parts.
+* `wires`: The lines of groups: found, and dialled as long as somebody is needed.
+* `member_sealing`: Our desk in a sealed group, with the log and the way to the hub.
+* `sealed_desk`: The seat of a member in a sealed group, between its log and its hub.
+* `seat`: Our seat in one sealed group: what we say is sealed, what comes is opened.
+* `did_keys`: Keys of DIDs that sign things in groups, checked once each.
+"""

@@ -28,8 +28,8 @@ from anp.interaction.elements import (
 from anp.interaction.plan import (
     MAX_CANDIDATES,
     VISITED,
-    Plan,
     Subtask,
+    TaskPlan,
     goes_on,
     loop_problem,
 )
@@ -44,7 +44,7 @@ from anp.sidecar.tasks.known import KnownTask, Maker
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.work import Worker
 
-__all__ = ["PlanParts", "PlanWorker"]
+__all__ = ["PeerAccess", "PlanWorker"]
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ SUBTASK: Final = "subtask"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanParts:
+class PeerAccess:
     """The parts of the daemon that carry out plans."""
 
     tasks: TaskService
@@ -96,12 +96,12 @@ class PlanWorker(Worker):
     """One plan, from its beginning to its end."""
 
     def __init__(
-        self, log: str, task: Task, *, parts_of_daemon: PlanParts, **more: Any
+        self, log: str, task: Task, *, parts_of_daemon: PeerAccess, **more: Any
     ) -> None:
         """Take a plan; `run` carries it out. See `Worker` for the arguments."""
         super().__init__(log, task, **more)
         self._daemon = parts_of_daemon
-        self._plan, self._contents = Plan.read(task)
+        self._plan, self._contents = TaskPlan.read(task)
         self._chronicle = Chronicle(self._sessions)
         self._begun: dict[int, tuple[int, KnownTask]] = {}
         "The newest task for each part, with the number of its candidate."

@@ -12,6 +12,7 @@ import pytest
 
 from cache.disk import PlainDisk
 from cache.errors import HashPrefixError, RecordError
+from cache.parts.groups import GroupChange
 from cache.parts.logs import LogChange, LogItem
 from cache.parts.shelf import key_of
 from cache.records.records import (
@@ -326,6 +327,17 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
             )
         )
         store.lease_items({"0b": LOG.id}, owner="0c", now=0.0, until=1000.0)
+        store.save_group(
+            GroupChange(
+                group="0d",
+                at=1.0,
+                first=3,
+                count=2,
+                page=b"page",
+                content=b"head",
+                rows={"0e": b"row"},
+            )
+        )
     if isinstance(record, HalfRecord):
         record = replace(record, revision=1)
     key = key_of(record)
@@ -362,6 +374,9 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "log_name": store.log_named(LOG.names[0]) is not None,
                 "log_item": bool(store.items_of_log(LOG.id)),
                 "log_lease": bool(store.leases()),
+                "group": bool(store.groups()),
+                "group_page": bool(store.group_pages("0d", after=2)),
+                "group_row": bool(store.group_rows("0d")),
             }
             # These are found only together with their log and their item.
             if present["log"]:

@@ -209,6 +209,27 @@ class Lines:
                 await channel.close("no more work")
             await asyncio.gather(serving, watching, return_exceptions=True)
 
+    async def begin(
+        self, channel: Channel, uri: str, is_needed: Callable[[], bool]
+    ) -> Line:
+        """Serve a channel of ours beside until it ends or is not needed any more."""
+        found: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
+
+        def note(line: Line) -> None:
+            if line.channel is channel and not found.done():
+                found.set_result(line)
+
+        self.opened.append(note)
+        try:
+            using = asyncio.create_task(
+                self.use(channel, uri, is_needed), context=contextvars.Context()
+            )
+            self._using.add(using)
+            using.add_done_callback(self._using.discard)
+            return await found
+        finally:
+            self.opened.remove(note)
+
     def _succeed(self, channel: Channel, uri: str) -> None:
         """Go on with the channel that follows another whose key ends."""
         needed = self._needed(channel.peer_did, uri)

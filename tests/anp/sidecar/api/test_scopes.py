@@ -39,7 +39,6 @@ AGENT: Final = {
     *("GET /v1/tasks/{id}/events", "GET /v1/tasks/{id}/artifacts/{n}"),
     *("POST /v1/tasks/{id}/messages", "POST /v1/tasks/{id}/cancel"),
     "POST /v1/tasks/wait",
-    "POST /v1/peers/tell",
     *("GET /v1/sessions", "GET /v1/sessions/{id}", "GET /v1/sessions/{id}/events"),
     "POST /v1/sessions/{id}/close",
     *("GET /v1/inbox", "POST /v1/inbox/next", "GET /v1/inbox/tasks"),

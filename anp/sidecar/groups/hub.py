@@ -1,0 +1,431 @@
+"""The message distribution module of one group (GBZ-11, GBZ-17): its hub.
+
+What a member says is numbered, stored, and then sent to all other members, in one order
+for all. Each member has a cursor, so that a slow or absent one holds up nobody: what it
+has not acknowledged comes from memory or from the store when it reads again. Cursors
+are stored lazily, since receivers drop repeats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from anp.channel.stranger_work import counted
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.hub_records import (
+    Asked,
+    GroupEvent,
+    GroupTell,
+    HubHead,
+    HubStep,
+)
+from anp.interaction.groups.membership import GroupMachine
+from anp.interaction.groups.operations import (
+    GroupAcknowledgement,
+    GroupAct,
+    GroupFetch,
+    GroupPost,
+    Membership,
+)
+from anp.protocols.gbz.group_writer import group_frame, write_distributed
+from anp.sidecar.groups.log import GroupLog
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
+from anp.sidecar.groups.wires import GroupWires, next_ref
+from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.tasks.delivery.line import Line
+
+__all__ = ["GroupHub", "StoredHub"]
+
+logger = logging.getLogger(__name__)
+
+WINDOW = 1024
+"Events that a member may have to acknowledge before more are sent to it."
+
+FEED = 256
+"Events that are sent to one member at a time."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredHub:
+    """The head of a group at its hub, as it is stored."""
+
+    hub: HubHead
+    acknowledged: tuple[tuple[str, int], ...] = ()
+    "For each member at another daemon, the newest event that it has stored."
+
+
+@dataclass(slots=True, eq=False)
+class _Cursor:
+    """One member at another daemon, and how far it is."""
+
+    did: str
+    address: str
+    acknowledged: int
+    sent: int = 0
+    line: Line | None = None
+    "The line on which it asked for events; None while it is away."
+
+    until: int = 0
+    "Number of the last event that it gets, once it was removed; 0 for no end."
+
+    reading: asyncio.Task[None] | None = None
+
+
+@dataclass(slots=True)
+class _Untold:
+    """Something about a ticket that its agent has not acknowledged."""
+
+    tell: GroupTell
+    ref: int = field(default_factory=next_ref)
+
+
+class GroupHub:
+    """One group whose hub this daemon is."""
+
+    def __init__(
+        self,
+        machine: GroupMachine,
+        shelf: GroupShelf,
+        wires: GroupWires,
+        *,
+        own: Callable[[str], bool],
+        acknowledged: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        """Go on with a group.
+
+        Args:
+            own: Tells if a DID is one of this daemon's own.
+        """
+        self.machine = machine
+        self._wires = wires
+        self._own = own
+        self._cursors: dict[str, _Cursor] = {}
+        self._untold: dict[tuple[str, str], _Untold] = {}
+        self._ids: dict[str, str] = {}
+        self.log = GroupLog(
+            shelf,
+            machine.group.id,
+            head=self._head,
+            last=machine.group.last,
+            stored=self._stored,
+        )
+        self._follow_members()
+        for did, number in acknowledged:
+            cursor = self._cursors.get(did)
+            if cursor is not None:
+                cursor.acknowledged = max(cursor.acknowledged, number)
+        for did, number in machine.leavers.items():
+            # One that was removed while it was away is told so.
+            if number and not own(did):
+                self._cursors[did] = _Cursor(did, "", number - 1, until=number)
+        self._tell_tickets()
+
+    @classmethod
+    def create(
+        cls,
+        group: Group,
+        shelf: GroupShelf,
+        wires: GroupWires,
+        *,
+        own: Callable[[str], bool],
+    ) -> GroupHub:
+        """Make a group; InteractionError if it cannot be one."""
+        machine, step = GroupMachine.create(
+            group, wall_now=datetime.now(UTC), make_id=new_ticket
+        )
+        made = cls(machine, shelf, wires, own=own)
+        made.log.last = 0
+        made._put(step)
+        return made
+
+    @property
+    def group(self) -> Group:
+        """The group as it is now."""
+        return self.machine.group
+
+    def needs(self, agent: str) -> bool:
+        """Return whether something waits for an agent, by its name."""
+        did = self._ids.get(agent, agent)
+        if any(name == did for name, _ in self._untold):
+            return True
+        cursor = self._cursors.get(did)
+        if cursor is None:
+            return False
+        if cursor.acknowledged < (cursor.until or self.log.stored_last):
+            return True
+        is_open = self.group.state is GroupState.OPEN
+        return is_open and cursor.line is not None and not cursor.line.closed
+
+    def name_of(self, did: str) -> str:
+        """Return the DID under which the group knows an agent."""
+        return self._ids.get(agent_name(did), did)
+
+    async def take(
+        self, post: GroupPost, *, sender: str, ref: int, size: int
+    ) -> GroupAcknowledgement:
+        """Take an operation, and return its answer when it is stored.
+
+        Args:
+            sender: DID of who the channel proved.
+
+        Raises:
+            InteractionError: It is refused, and changed nothing.
+        """
+        step = self.take_soon(post, sender=sender, ref=ref, size=size)
+        if step.events or step.changed:
+            await self.log.durable()
+        return step.answer
+
+    def take_soon(
+        self, post: GroupPost, *, sender: str, ref: int, size: int
+    ) -> HubStep:
+        """Take an operation that is stored soon; see `take`."""
+        self.log.check_room()
+        asked = Asked(
+            _named(post, self.name_of),
+            self.name_of(sender),
+            ref,
+            size,
+            time.monotonic(),
+            datetime.now(UTC),
+        )
+        step = self.machine.take(asked)
+        self._put(step)
+        return step
+
+    def fetch(self, line: Line, asked: GroupFetch, ref: int) -> None:
+        """Send a member what comes after a number, from now on over this line.
+
+        Raises:
+            InteractionError: It is no member, and was none.
+        """
+        did = self.name_of(line.peer)
+        after = self.machine.after(did, asked.after)
+        cursor = self._cursors.get(did)
+        is_member = self.machine.hears(did)
+        if cursor is None and is_member:
+            raise InteractionError(InteractionFault.NOT_ALLOWED, "this is the hub")
+        answer = GroupAcknowledgement(
+            group=self.group.id,
+            ref=ref,
+            after=after,
+            state=self.group if is_member else None,
+        )
+        self._untold = {
+            key: one
+            for key, one in self._untold.items()
+            if key[0] != did or one.tell.content.act is not GroupAct.APPROVE
+        }
+        line.say(answer)
+        if cursor is not None:
+            cursor.line = line
+            cursor.acknowledged = max(cursor.acknowledged, min(asked.after, after))
+            cursor.sent = after
+            self._feed(cursor)
+
+    def acknowledge(self, line: Line, ack: GroupAcknowledgement) -> None:
+        """Take note of how far a member is, or that it knows of a ticket."""
+        did = self.name_of(line.peer)
+        if ack.ticket:
+            self._untold.pop((did, ack.ticket), None)
+            return
+        cursor = self._cursors.get(did)
+        if cursor is None or not cursor.acknowledged < ack.ref <= cursor.sent:
+            return
+        cursor.acknowledged = ack.ref
+        if cursor.until and ack.ref >= cursor.until:
+            del self._cursors[did]
+            return
+        if cursor.sent < self.log.stored_last:
+            self._feed(cursor)
+
+    def opened(self, line: Line) -> None:
+        """Tell an agent that is there again what it does not know."""
+        did = self.name_of(line.peer)
+        for (name, _), one in self._untold.items():
+            if name == did:
+                self._tell(line, one)
+
+    async def close(self) -> None:
+        """Store what waits, cursors included."""
+        self.log.put((), head=True)
+        await self.log.close()
+        for cursor in self._cursors.values():
+            if cursor.reading is not None:
+                cursor.reading.cancel()
+
+    # What follows from a step.
+
+    def _put(self, step: HubStep) -> None:
+        if step.changed:
+            self._follow_members()
+        for tell in step.tells:
+            if self._own(tell.to):
+                # It sees the tickets themselves.
+                continue
+            one = _Untold(tell)
+            self._untold[tell.to, tell.content.ticket] = one
+            self._ids.setdefault(agent_name(tell.to), tell.to)
+            line = self._wires.find(tell.to)
+            if line is not None:
+                self._tell(line, one)
+            self._wires.want(tell.to, tell.address)
+        if step.events or step.changed:
+            self.log.put([_stored(one) for one in step.events], head=step.changed)
+
+    def _tell(self, line: Line, one: _Untold) -> None:
+        post = GroupPost(group=self.group.id, content=one.tell.content)
+        line.say(post, one.ref)
+
+    def _tell_tickets(self) -> None:
+        """Tell again after a restart what agents may not know."""
+        for one in self.machine.tickets:
+            self._ids.setdefault(agent_name(one.did), one.did)
+            is_open = one.is_open(datetime.now(UTC))
+            if one.applied or not is_open or self._own(one.did):
+                continue
+            content = Membership(
+                act=GroupAct.INVITE,
+                ticket=one.id,
+                by=one.by,
+                group=self.group,
+                expires=one.expires,
+                text=one.text,
+            )
+            tell = GroupTell(to=one.did, address=one.address, content=content)
+            self._untold[one.did, one.id] = _Untold(tell)
+
+    def wake(self) -> None:
+        """Dial those for whom something waits, after a restart."""
+        for one in self._untold.values():
+            self._wires.want(one.tell.to, one.tell.address)
+        for cursor in self._cursors.values():
+            if cursor.acknowledged < (cursor.until or self.log.stored_last):
+                self._wires.want(cursor.did, cursor.address)
+
+    def _follow_members(self) -> None:
+        """Have a cursor for each member at another daemon, and for no other."""
+        group = self.machine.group
+        for did in (group.owner, *group.admins):
+            self._ids.setdefault(agent_name(did), did)
+        for member in group.members:
+            self._ids[agent_name(member.id)] = member.id
+            known = self._cursors.get(member.id)
+            if self._own(member.id) or (known is not None and not known.until):
+                continue
+            floor = self.machine.floors.get(member.id, 0)
+            self._cursors[member.id] = _Cursor(member.id, member.address, floor, floor)
+        for did, cursor in list(self._cursors.items()):
+            if not self.machine.hears(did) and not cursor.until:
+                cursor.until = self.machine.leavers.get(did, 0)
+                if not cursor.until:
+                    del self._cursors[did]
+
+    def _head(self) -> tuple[bytes, bool]:
+        head = StoredHub(
+            hub=self.machine.head,
+            acknowledged=tuple(
+                (one.did, one.acknowledged) for one in self._cursors.values()
+            ),
+        )
+        return head_bytes(StoredHub, head), self.group.state is GroupState.OPEN
+
+    # Distribution.
+
+    def _stored(self, events: Sequence[StoredEvent]) -> None:
+        for cursor in list(self._cursors.values()):
+            if cursor.line is not None:
+                self._feed(cursor)
+            else:
+                self._wires.want(cursor.did, cursor.address)
+
+    def _feed(self, cursor: _Cursor) -> None:
+        """Send a member what it may get now."""
+        while cursor.reading is None and self._is_there(cursor):
+            room = min(WINDOW - (cursor.sent - cursor.acknowledged), FEED)
+            if room <= 0:
+                return
+            found = self.log.recent(cursor.sent, room)
+            if found is None:
+                cursor.reading = asyncio.create_task(counted(self._read(cursor, room)))
+                return
+            if not found:
+                return
+            self._send(cursor, found)
+
+    def _is_there(self, cursor: _Cursor) -> bool:
+        line = cursor.line
+        if line is not None and (line.closed or not line.channel.open):
+            cursor.line = line = None
+        if line is None:
+            self._wires.want(cursor.did, cursor.address)
+        return line is not None
+
+    async def _read(self, cursor: _Cursor, room: int) -> None:
+        sent, found = cursor.sent, []
+        try:
+            found = await self.log.events(after=cursor.sent, limit=room)
+        finally:
+            cursor.reading = None
+        if cursor.sent == sent and found and self._is_there(cursor):
+            self._send(cursor, found)
+        self._feed(cursor)
+
+    def _send(self, cursor: _Cursor, events: Sequence[StoredEvent]) -> None:
+        assert cursor.line is not None, "the caller looked"
+        joined = self.machine.joined_at(cursor.did)
+        frames: list[bytes] = []
+        posted: list[tuple[int, int]] = []
+        for one in events:
+            if cursor.until and one.number > cursor.until:
+                break
+            cursor.sent = one.number
+            if one.by == cursor.did:
+                posted.append((one.ref or one.number, one.number))
+            else:
+                frames.append(one.data if one.number > joined else _replayed(one.data))
+        if posted:
+            answer = GroupAcknowledgement(
+                group=self.group.id, ref=posted[-1][0], posted=tuple(posted)
+            )
+            cursor.line.say(answer)
+        if frames:
+            cursor.line.pass_on(frames)
+
+
+def new_ticket() -> str:
+    """Return an id that nobody can guess."""
+    return uuid.uuid4().hex
+
+
+def _named(post: GroupPost, name_of: Callable[[str], str]) -> GroupPost:
+    """Return an operation about an agent by the DID that the group knows."""
+    content = post.content
+    if not isinstance(content, Membership) or content.member is None:
+        return post
+    return _with_member(post, content, name_of(content.member.id))
+
+
+def _with_member(post: GroupPost, content: Membership, name: str) -> GroupPost:
+    assert content.member is not None
+    member = replace(content.member, id=name)
+    return replace(post, content=replace(content, member=member))
+
+
+def _stored(event: GroupEvent) -> StoredEvent:
+    frame = event.post.frame or group_frame(event.post, event.number)
+    data = write_distributed(
+        frame, number=event.number, epoch=event.epoch, at=event.at, by=event.by
+    )
+    return StoredEvent(event.number, event.by, event.ref, data)
+
+
+def _replayed(data: bytes) -> bytes:
+    return data[:-1] + b',"replayed":true}'

@@ -1,0 +1,312 @@
+"""The events of one group: stored in batches, read again, and followed.
+
+What is put is numbered by whoever puts it. While one batch is written, the next one
+gathers, so that many events cost one write, and a single one waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+from anp.channel.stranger_work import counted
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
+from cache.errors import CacheError
+
+__all__ = ["GroupLog"]
+
+logger = logging.getLogger(__name__)
+
+MAX_RECENT = 1024
+"Newest events of a group that stay in memory."
+
+MAX_RECENT_BYTES = 2 * 1024 * 1024
+
+MAX_BATCH = 512
+"Events of one write."
+
+MAX_BATCH_BYTES = 4 * 1024 * 1024
+
+MAX_WAITING_BYTES = 32 * 1024 * 1024
+"Bytes that wait to be stored; with more, nothing is taken."
+
+RETRY = 1.0
+"Seconds after which a write that failed is tried again."
+
+
+class GroupLog:
+    """The events of one group on this daemon."""
+
+    def __init__(
+        self,
+        shelf: GroupShelf,
+        group: str,
+        *,
+        head: Callable[[], tuple[bytes, bool]],
+        last: int = 0,
+        stored: Callable[[Sequence[StoredEvent]], None] = lambda events: None,
+    ) -> None:
+        """Go on after a number.
+
+        Args:
+            head: Returns the present head of the group, and whether it is open.
+            stored: Told of events as soon as they are stored.
+        """
+        self._shelf = shelf
+        self.group = group
+        self._head = head
+        self._stored = stored
+        self.last = last
+        "Number of the newest event, stored or not."
+
+        self._recent: deque[StoredEvent] = deque()
+        self._recent_size = 0
+        self._waiting: deque[StoredEvent] = deque()
+        self._waiting_size = 0
+        self._head_changed = False
+        self._rows: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
+        "Changed rows, each with the number of the last event that they follow from."
+
+        self._writing: asyncio.Task[None] | None = None
+        self._heads = 0
+        "Changes of the head so far, stored or not."
+
+        self._heads_stored = 0
+        self._durable: deque[tuple[int, int, asyncio.Future[None]]] = deque()
+        self._watchers: dict[asyncio.Event, deque[int]] = {}
+        "Those who follow it, each with events whose content came late."
+
+        self.ended = False
+
+    def check_room(self) -> None:
+        """Check that more can be taken; InteractionError if not."""
+        if self._waiting_size > MAX_WAITING_BYTES:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, "too much waits to be stored here"
+            )
+
+    def put(
+        self,
+        events: Sequence[StoredEvent],
+        *,
+        head: bool = False,
+        rows: Mapping[str, bytes | None] | None = None,
+    ) -> None:
+        """Take events, in order, which are stored soon.
+
+        Args:
+            head: The head has changed, and is stored with them.
+            rows: Rows that follow from all events so far; no transaction has them
+                without these events, or these events without them.
+        """
+        head = head or bool(rows)
+        self._heads += head
+        self._head_changed |= head
+        for one in events:
+            self.last = one.number
+            self._waiting.append(one)
+            self._waiting_size += len(one.data)
+        if rows:
+            self._rows.append((self.last, rows))
+        if self._writing is None and (self._waiting or self._head_changed):
+            self._writing = asyncio.create_task(counted(self._write()))
+
+    def unlock(self, number: int, content: bytes) -> None:
+        """Put the content of an event that could not be read when it came.
+
+        Whoever watches gets the event once more.
+
+        Args:
+            content: A message of the protocol, as JSON.
+        """
+        for events in (self._waiting, self._recent):
+            for place, one in enumerate(events):
+                if one.number == number:
+                    events[place] = one.unlocked(content)
+        self.put((), rows={late_row(number): content})
+        for late in self._watchers.values():
+            late.append(number)
+        self._wake()
+
+    async def durable(self) -> None:
+        """Wait until all that was put up to now is stored."""
+        if self._writing is None:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._durable.append((self.last, self._heads, done))
+        await done
+
+    async def settle(self) -> None:
+        """Wait until all that was put is stored."""
+        while self._writing is not None:
+            await asyncio.wait({self._writing})
+
+    async def close(self) -> None:
+        """Store what waits, and end all watching."""
+        self.ended = True
+        self._wake()
+        try:
+            async with asyncio.timeout(10.0):
+                await self.settle()
+        except TimeoutError:
+            logger.warning("group not stored group=%s", self.group)
+
+    def recent(self, after: int, limit: int) -> list[StoredEvent] | None:
+        """Return stored events from memory; None if they have to be read."""
+        newest = self.stored_last
+        if after >= newest:
+            return []
+        first = self._recent[0].number if self._recent else newest + 1
+        if after + 1 < first:
+            return None
+        start = after + 1 - first
+        end = min(start + limit, len(self._recent))
+        return [self._recent[index] for index in range(start, end)]
+
+    @property
+    def stored_last(self) -> int:
+        """Number of the newest event that is stored."""
+        return self._waiting[0].number - 1 if self._waiting else self.last
+
+    async def events(self, *, after: int, limit: int) -> list[StoredEvent]:
+        """Return stored events with numbers above `after`, in order."""
+        found = self.recent(after, limit)
+        if found is None:
+            found = await asyncio.to_thread(
+                self._shelf.events, self.group, after=after, limit=limit
+            )
+        return found
+
+    async def watch(self, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+        """Yield stored events from a number on, and wait for new ones."""
+        changed, late = asyncio.Event(), deque[int]()
+        self._watchers[changed] = late
+        try:
+            while True:
+                changed.clear()
+                while late:
+                    number = late.popleft()
+                    if number <= after:
+                        for one in await self.events(after=number - 1, limit=1):
+                            yield one
+                found = await self.events(after=after, limit=64)
+                for one in found:
+                    after = one.number
+                    yield one
+                if found or late:
+                    continue
+                if self.ended:
+                    return
+                await changed.wait()
+        finally:
+            del self._watchers[changed]
+
+    @property
+    def watchers(self) -> int:
+        """Number of those who follow it now."""
+        return len(self._watchers)
+
+    def _wake(self) -> None:
+        for one in self._watchers:
+            one.set()
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting or self._head_changed:
+                batch, heads = self._next_batch(), self._heads
+                head, is_open = None, True
+                if self._head_changed:
+                    self._head_changed = False
+                    head, is_open = self._head()
+                await self._save(batch, head, is_open, self._next_rows(batch))
+                if head is not None:
+                    self._heads_stored = heads
+                for one in batch:
+                    self._waiting.popleft()
+                    self._waiting_size -= len(one.data)
+                    self._remember(one)
+                self._trim()
+                with contextlib.suppress(Exception):
+                    self._wake()
+                if batch:
+                    self._tell(batch)
+                self._release()
+        finally:
+            self._writing = None
+
+    def _release(self) -> None:
+        """Let go on who waited for what is stored now."""
+        stored = self.stored_last
+        while self._durable:
+            number, heads, done = self._durable[0]
+            if number > stored or heads > self._heads_stored:
+                return
+            self._durable.popleft()
+            if not done.done():
+                done.set_result(None)
+
+    def _tell(self, batch: Sequence[StoredEvent]) -> None:
+        try:
+            self._stored(batch)
+        except Exception:
+            logger.exception("group not distributed group=%s", self.group)
+
+    def _next_batch(self) -> list[StoredEvent]:
+        batch: list[StoredEvent] = []
+        size = 0
+        for one in self._waiting:
+            if len(batch) >= MAX_BATCH or (batch and size > MAX_BATCH_BYTES):
+                break
+            if batch and one.number != batch[-1].number + 1:
+                # A page has numbers without gaps.
+                break
+            batch.append(one)
+            size += len(one.data)
+        return batch
+
+    def _next_rows(self, batch: Sequence[StoredEvent]) -> dict[str, bytes | None]:
+        end = batch[-1].number if batch else self.stored_last
+        rows: dict[str, bytes | None] = {}
+        while self._rows and self._rows[0][0] <= end:
+            rows |= self._rows.popleft()[1]
+        return rows
+
+    async def _save(
+        self,
+        batch: list[StoredEvent],
+        head: bytes | None,
+        is_open: bool,
+        rows: Mapping[str, bytes | None],
+    ) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(
+                    self._shelf.save,
+                    self.group,
+                    batch,
+                    head,
+                    is_open=is_open,
+                    rows=rows,
+                )
+            except CacheError as exc:
+                logger.warning("group not stored group=%s reason=%s", self.group, exc)
+                await asyncio.sleep(RETRY)
+            else:
+                return
+
+    def _remember(self, event: StoredEvent) -> None:
+        if self._recent and event.number != self._recent[-1].number + 1:
+            self._recent.clear()
+            self._recent_size = 0
+        self._recent.append(event)
+        self._recent_size += len(event.data)
+
+    def _trim(self) -> None:
+        while self._recent and (
+            len(self._recent) > MAX_RECENT or self._recent_size > MAX_RECENT_BYTES
+        ):
+            self._recent_size -= len(self._recent.popleft().data)

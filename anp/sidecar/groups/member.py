@@ -1,0 +1,516 @@
+"""One group at another daemon's hub, as this daemon takes part in it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from anp.interaction.elements import Message
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.hub_records import Ticket
+from anp.interaction.groups.member_copy import CopyEvent, GroupCopy
+from anp.interaction.groups.operations import (
+    GroupAcknowledgement,
+    GroupAct,
+    GroupFetch,
+    GroupPost,
+    Membership,
+    RefusedGroupOperation,
+)
+from anp.protocols.gbz.group_reader import read_group_frame
+from anp.protocols.gbz.group_writer import (
+    group_frame,
+    write_distributed,
+)
+from anp.protocols.gbz.writer import json_bytes
+from anp.protocols.line import FurtherFrame
+from anp.sidecar.groups.log import GroupLog
+from anp.sidecar.groups.member_sealing import MemberSealing
+from anp.sidecar.groups.sealed_desk import SealedDesk
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
+from anp.sidecar.groups.signatures import Signatures
+from anp.sidecar.groups.wires import GroupWires, next_ref
+from anp.sidecar.tasks.delivery.line import Line
+
+__all__ = ["DeskMaker", "GroupMember", "MemberState", "StoredMember"]
+
+logger = logging.getLogger(__name__)
+
+GAP_WAIT = 0.5
+"Seconds for which an event may be missing before everything after it is fetched."
+
+MAX_QUEUED = 1000
+"Messages of ours that wait for a hub that is away."
+
+MAX_ASKED = 64
+"Operations about members that are known still when they become events."
+
+MAX_FRAME = 8 * 1024 * 1024
+
+
+DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
+"Opens the desk in a sealed group under a DID of ours, with the rows that it stored."
+
+
+class MemberState(StrEnum):
+    """The way in which this daemon takes part in a group."""
+
+    INVITED = "invited"
+    "We are asked to join, and have not answered."
+
+    APPLIED = "applied"
+    "We asked to join, and have no answer."
+
+    MEMBER = "member"
+    LEFT = "left"
+    REMOVED = "removed"
+    DECLINED = "declined"
+    DENIED = "denied"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMember:
+    """The head of such a group, as it is stored."""
+
+    group: Group
+    own: str
+    "The DID under which we take part."
+
+    hub: str
+    "DID of the hub."
+
+    address: str
+    state: MemberState
+    ticket: str = ""
+    invited_by: str = ""
+    text: str = ""
+    "The words of the invitation."
+
+    expires: datetime | None = None
+    stranger: bool = False
+    "The hub is nobody that the owner listed, so that only the owner accepts."
+
+    queued: tuple[str, ...] = ()
+    "Frames of ours, as JSON, that the hub has not taken."
+
+
+class GroupMember:
+    """One group whose hub is another daemon."""
+
+    def __init__(
+        self,
+        head: StoredMember,
+        shelf: GroupShelf,
+        wires: GroupWires,
+        signatures: Signatures,
+        *,
+        last: int = 0,
+        is_own: Callable[[str], bool],
+        desk_of: DeskMaker,
+        changed: Callable[[GroupMember], None] = lambda member: None,
+    ) -> None:
+        """Go on with a group.
+
+        Args:
+            desk_of: Opens our desk in a sealed group.
+            is_own: Tells if a DID is one of this daemon's own.
+            last: Number up to which everything is stored.
+            changed: Told when its state changes.
+        """
+        self.head = head
+        self._wires = wires
+        self._signatures = signatures
+        self._changed = changed
+        self._is_own = is_own
+        self._desk_of = desk_of
+        self.sealing: MemberSealing | None = None
+        "Our part in a sealed group, as soon as we are a member."
+
+        self._copy = GroupCopy(head.group, last=last)
+        self._queued: dict[int, dict[str, Any]] = {}
+        self._answers: dict[int, asyncio.Future[GroupAcknowledgement]] = {}
+        self._asked: dict[int, dict[str, Any]] = {}
+        "Operations about members, which become events, too."
+
+        self._taking = asyncio.Lock()
+        self.applications: dict[str, Ticket] = {}
+        "Applications that the hub told us of, since we manage the group."
+
+        self._acknowledged = 0
+        self._gap: asyncio.TimerHandle | None = None
+        self._line: Line | None = None
+        "The line on which events were asked for."
+
+        self.log = GroupLog(
+            shelf, head.group.id, head=self._head, last=last, stored=self._stored
+        )
+        for text in head.queued:
+            frame = json.loads(text)
+            self._queued[frame["ref"]] = frame
+
+    @property
+    def group(self) -> Group:
+        """The group, as far as we know."""
+        return self._copy.group
+
+    @property
+    def own(self) -> str:
+        """The DID under which the group knows us."""
+        members = self.group.members
+        return next((one.id for one in members if self._is_own(one.id)), self.head.own)
+
+    @property
+    def state(self) -> MemberState:
+        """The way in which we take part."""
+        return self.head.state
+
+    def needs_hub(self) -> bool:
+        """Return whether there has to be a line to the hub."""
+        waits = bool(self._queued) or bool(self._answers)
+        return waits or self.state is MemberState.MEMBER
+
+    def opened(self, line: Line) -> None:
+        """Go on over a new line to the hub."""
+        if self.state is MemberState.MEMBER:
+            self._line = line
+            self._fetch()
+        unstored = self.sealing.unstored if self.sealing else frozenset()
+        for ref, frame in self._queued.items():
+            if ref in unstored:
+                continue
+            logger.debug("said again group=%s ref=%d", self.group.id, ref)
+            line.pass_on([json_bytes(frame)])
+
+    # What we do.
+
+    async def ask(
+        self, post: GroupPost | GroupFetch, *, timeout: float
+    ) -> GroupAcknowledgement:
+        """Have the hub do something; return its answer.
+
+        Raises:
+            InteractionError: It refused.
+            CallError: It cannot be reached.
+            TimeoutError: It did not answer.
+        """
+        ref = next_ref()
+        # From now on the line is needed.
+        answer = self._answer(ref)
+        self._asked[ref] = group_frame(post, ref)
+        while len(self._asked) > MAX_ASKED:
+            del self._asked[next(iter(self._asked))]
+        try:
+            line = await self._wires.open(self.head.hub, self.head.address)
+            line.say(post, ref)
+            async with asyncio.timeout(timeout):
+                return await answer
+        finally:
+            self._answers.pop(ref, None)
+
+    async def say(self, post: GroupPost, *, timeout: float) -> int | None:
+        """Say something to the group; return its number.
+
+        None when the hub did not take it in time: it is stored here, and goes on.
+
+        Raises:
+            InteractionError: The hub refused it, or too much waits for it.
+        """
+        if self.state is not MemberState.MEMBER:
+            raise InteractionError(InteractionFault.NOT_ALLOWED, "you are no member")
+        if len(self._queued) >= MAX_QUEUED:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, "too many messages wait for the hub"
+            )
+        if self.sealing is None:
+            frame = self._queue(post, signed=self._signatures.enabled)
+            ref = frame["ref"]
+            answer = self._answer(ref)
+            self._pass_on([frame])
+        else:
+            frames = self._seal(self.sealing, post)
+            ref = frames[-1]["ref"]
+            answer = self._answer(ref)
+            await self.sealing.send(frames)
+        if not self._is_there():
+            timeout = 0.0
+        try:
+            async with asyncio.timeout(timeout):
+                return (await answer).posted[0][1]
+        except TimeoutError:
+            self.log.put((), head=True)
+            await self.log.durable()
+            return None
+        finally:
+            self._answers.pop(ref, None)
+
+    def _seal(self, sealing: MemberSealing, post: GroupPost) -> list[dict[str, Any]]:
+        if not isinstance(post.content, Message):
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED,
+                "a sealed group has no offers, since its hub cannot read them; give "
+                "the task to a member in a message",
+            )
+        return sealing.seal(post.content, max_message=self.group.policy.max_message)
+
+    def _queue(self, post: GroupPost, *, signed: bool = False) -> dict[str, Any]:
+        """Return the frame of a post, which is kept until the hub took it."""
+        ref = next_ref()
+        frame = group_frame(post, ref)
+        if signed:
+            frame = self._signatures.sign(frame, self.own)
+        self._queued[ref] = frame
+        return frame
+
+    def _is_there(self) -> bool:
+        line = self._line
+        return line is not None and not line.closed and line.channel.open
+
+    def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
+        if self._line is not None and self._is_there():
+            self._line.pass_on([json_bytes(one) for one in frames])
+        else:
+            self._wires.want(self.head.hub, self.head.address)
+
+    def sit(self, rows: Mapping[str, bytes]) -> None:
+        """Take our seat in a sealed group, as it was stored, if it is one."""
+        if not self.group.sealed or self.sealing is not None:
+            return
+        self.sealing = MemberSealing(
+            self._desk_of(self.group, self.own, rows),
+            self.log,
+            queue=lambda message: self._queue(
+                # The seal has a signature in it.
+                GroupPost(group=self.group.id, content=message)
+            ),
+            send=self._pass_on,
+        )
+
+    def _answer(self, ref: int) -> asyncio.Future[GroupAcknowledgement]:
+        self._answers[ref] = asyncio.get_running_loop().create_future()
+        return self._answers[ref]
+
+    async def become(self, state: MemberState, group: Group | None = None) -> None:
+        """Change the way in which we take part, and store that."""
+        head = self.head if group is None else replace(self.head, group=group)
+        self.head = replace(head, state=state)
+        if group is not None:
+            self._copy.group = group
+        if state is MemberState.MEMBER:
+            self.sit({})
+        self.log.put((), head=True)
+        await self.log.durable()
+        if state is MemberState.MEMBER:
+            line = self._wires.find(self.head.hub)
+            if line is not None and self._line is not line:
+                self._line = line
+                self._fetch()
+            self._wires.want(self.head.hub, self.head.address)
+        self._changed(self)
+
+    def note_application(self, told: Membership) -> None:
+        """Know of an application that waits for an admin."""
+        if told.member is not None and len(self.applications) < MAX_ASKED:
+            self.applications[told.ticket] = Ticket(
+                id=told.ticket,
+                did=told.member.id,
+                applied=True,
+                expires=told.expires or datetime.now(UTC),
+                address=told.member.address,
+                text=told.text,
+            )
+
+    async def tell(self, head: StoredMember) -> None:
+        """Take what the hub tells us of our invitation or application."""
+        self.head = replace(head, queued=self.head.queued)
+        self._copy.group = head.group
+        self.log.put((), head=True)
+        await self.log.durable()
+        self._changed(self)
+
+    # What the hub says.
+
+    async def take(self, line: Line, frame: FurtherFrame) -> None:
+        """Take an operation of the hub."""
+        match frame.operation:
+            case GroupPost() as post:
+                async with self._taking:
+                    if self.sealing is not None:
+                        await self.sealing.desk.learn(post)
+                    mark = await self._signatures.mark(post)
+                    self._deliver([(post, mark)])
+            case GroupAcknowledgement() as ack:
+                await self._acknowledged_by(ack)
+            case RefusedGroupOperation(ref=ref, code=code, text=text):
+                refused = self._queued.pop(ref, None)
+                if refused is not None and self._goes_again(ref, refused, code):
+                    return
+                waiting = self._answers.get(ref)
+                if waiting is not None and not waiting.done():
+                    waiting.set_exception(InteractionError(_fault(code), text))
+                elif code == InteractionFault.UNKNOWN_GROUP:
+                    logger.warning("hub knows no such group group=%s", self.group.id)
+
+    def _goes_again(self, ref: int, frame: dict[str, Any], code: str) -> bool:
+        post = self._own_post(0, frame)
+        if self.sealing is None or not isinstance(post.content, Message):
+            return False
+        if not self.sealing.refused(frame, post.content, code):
+            return False
+        self._queued[ref] = frame
+        return True
+
+    async def close(self) -> None:
+        """Store what waits."""
+        if self.sealing is not None:
+            await self.sealing.close()
+        if self._gap is not None:
+            self._gap.cancel()
+        self.log.put((), head=True)
+        await self.log.close()
+
+    async def _acknowledged_by(self, ack: GroupAcknowledgement) -> None:
+        waiting = self._answers.get(ack.ref)
+        if ack.after is not None:
+            if ack.state is not None:
+                async with self._taking:
+                    self._put(self._copy.fetched(ack.state, ack.after))
+                    if self.sealing is not None:
+                        self.sealing.compare(one.id for one in ack.state.members)
+            elif waiting is None:
+                # Only what came before we were removed.
+                self._put(self._copy.fetched(self.group, ack.after))
+        elif ack.state is not None and ack.state.last >= self.group.last:
+            self._copy.group = ack.state
+            self._follow()
+        if ack.posted:
+            async with self._taking:
+                self._posted(ack.posted)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(ack)
+
+    def _posted(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """Put what we said ourselves into the place that the hub gave it."""
+        found = []
+        for ref, number in pairs:
+            frame = self._queued.pop(ref, None) or self._asked.pop(ref, None)
+            if number > self._copy.last:
+                found.append((self._own_post(number, frame), "signed"))
+            waiting = self._answers.get(ref)
+            if waiting is not None and not waiting.done():
+                ack = GroupAcknowledgement(
+                    group=self.group.id, ref=ref, posted=((ref, number),)
+                )
+                waiting.set_result(ack)
+        self._deliver(found)
+
+    def _own_post(self, number: int, frame: dict[str, Any] | None) -> GroupPost:
+        if frame is None:
+            # An operation about members, or one from before a kill.
+            frame = {"op": "group.fetch", "groupId": self.group.id}
+            content = Membership(act=GroupAct.ACCEPT)
+            post = GroupPost(group=self.group.id, content=content, frame=frame)
+        else:
+            read = read_group_frame(json_bytes(frame), max_size=MAX_FRAME)
+            assert isinstance(read, FurtherFrame), "it is ours"
+            assert isinstance(read.operation, GroupPost), "it is ours"
+            post = read.operation
+        return replace(
+            post,
+            number=number,
+            by=self.own,
+            epoch=self.group.epoch,
+            at=datetime.now(UTC),
+        )
+
+    def _deliver(self, posts: Sequence[tuple[GroupPost, str]]) -> None:
+        marks = {post.number: mark for post, mark in posts}
+        self._put(self._copy.deliver(post for post, _ in posts), marks)
+        if self._copy.has_gap and self._gap is None:
+            loop = asyncio.get_running_loop()
+            self._gap = loop.call_later(GAP_WAIT, self._missing)
+
+    def _missing(self) -> None:
+        self._gap = None
+        if self._copy.has_gap:
+            self._fetch()
+
+    def _fetch(self) -> None:
+        if self._line is not None and not self._line.closed:
+            asked = GroupFetch(group=self.group.id, after=self._copy.last)
+            self._line.say(asked, next_ref())
+
+    def _put(
+        self, events: Sequence[CopyEvent], marks: dict[int, str] | None = None
+    ) -> None:
+        if not events:
+            return
+        changed = any(isinstance(one.post.content, Membership) for one in events)
+        if self.sealing is not None:
+            self.sealing.put(events)
+        else:
+            marked = marks or {}
+            stored = [_stored(one, marked.get(one.number, "")) for one in events]
+            self.log.put(stored, head=changed)
+        if changed:
+            self._follow()
+
+    def _follow(self) -> None:
+        """See what changes of members mean for ourselves."""
+        state = self.state
+        if state is not MemberState.MEMBER:
+            return
+        if not any(self._is_own(one.id) for one in self.group.members):
+            state = MemberState.REMOVED
+        elif self.group.state is GroupState.CLOSED:
+            state = MemberState.CLOSED
+        self.head = replace(self.head, state=state, group=self.group)
+        self._changed(self)
+
+    def _stored(self, events: Sequence[StoredEvent]) -> None:
+        """Acknowledge what is stored; one answer counts for all before."""
+        line, number = self._line, self.log.stored_last
+        if line is None or line.closed or number <= self._acknowledged:
+            return
+        self._acknowledged = number
+        line.say(GroupAcknowledgement(group=self.group.id, ref=number))
+
+    def _head(self) -> tuple[bytes, bool]:
+        queued = tuple(
+            json_bytes(frame).decode("utf-8") for frame in self._queued.values()
+        )
+        head = replace(self.head, group=self.group, queued=queued)
+        is_open = head.state in (
+            MemberState.MEMBER,
+            MemberState.INVITED,
+            MemberState.APPLIED,
+        )
+        return head_bytes(StoredMember, head), is_open
+
+
+def _stored(event: CopyEvent, mark: str) -> StoredEvent:
+    post = event.post
+    data = write_distributed(
+        post.frame,
+        number=event.number,
+        epoch=post.epoch,
+        at=post.at or datetime.now(UTC),
+        by=post.by,
+        replayed=post.replayed,
+    )
+    mark = "repeated" if event.repeated else mark
+    return StoredEvent(event.number, post.by, 0, data, mark)
+
+
+def _fault(code: str) -> InteractionFault:
+    try:
+        return InteractionFault(code)
+    except ValueError:
+        return InteractionFault.STATE

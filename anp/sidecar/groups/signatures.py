@@ -1,0 +1,90 @@
+"""Signatures of members over what they say, made and checked."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import Any
+
+from anp.errors import PeerError
+from anp.identity.dids import Identities
+from anp.identity.public_keys import KeyFormatError, PublicKey, key_of_multibase
+from anp.identity.resolver import Resolver
+from anp.interaction.elements import Message
+from anp.interaction.groups.operations import GroupPost, GroupSignature
+from anp.protocols.gbz.group_writer import signed_bytes, with_signature
+from anp.sidecar.peers.policy import agent_name
+
+__all__ = ["FORGED", "SIGNED", "Signatures"]
+
+logger = logging.getLogger(__name__)
+
+SIGNED = "signed"
+"Mark of what its sender signed."
+
+FORGED = "forged"
+"Mark of what has a signature that is not its sender's."
+
+MAX_KEYS = 4096
+
+
+class Signatures:
+    """Signs what we say, and marks what others say."""
+
+    def __init__(
+        self, identities: Identities, resolver: Resolver, *, enabled: bool
+    ) -> None:
+        """Use our identity.
+
+        Args:
+            enabled: We sign what we say.
+        """
+        self.enabled = enabled
+        self._identities = identities
+        self._resolver = resolver
+        self._keys: OrderedDict[tuple[str, str, str], PublicKey] = OrderedDict()
+
+    def sign(self, frame: dict[str, Any], own: str) -> dict[str, Any]:
+        """Return a frame of ours with its signature.
+
+        Args:
+            own: The DID of ours that the group knows.
+        """
+        identity = self._identities.for_did(own) or self._identities.primary
+        signature = GroupSignature(
+            identity.key_id,
+            identity.private_key.public_key.multibase,
+            identity.sign(signed_bytes(frame)),
+        )
+        return with_signature(frame, signature)
+
+    async def mark(self, post: GroupPost) -> str:
+        """Return what a post's signature shows: `signed`, `forged`, or nothing."""
+        if isinstance(post.content, Message) and (
+            agent_name(post.content.sender) != agent_name(post.by)
+        ):
+            logger.warning("hub names another sender group=%s", post.group)
+            return FORGED
+        if post.signature is None:
+            return ""
+        try:
+            key = await self._key(post.by, post.signature)
+        except (PeerError, KeyFormatError) as exc:
+            logger.warning("key not of its sender group=%s: %s", post.group, exc)
+            return FORGED
+        if not key.verifies(post.signature.value, signed_bytes(post.frame)):
+            logger.warning("forged message group=%s number=%d", post.group, post.number)
+            return FORGED
+        return SIGNED
+
+    async def _key(self, did: str, signature: GroupSignature) -> PublicKey:
+        place = did, signature.method, signature.key
+        known = self._keys.get(place)
+        if known is not None:
+            return known
+        key = key_of_multibase(signature.key)
+        await self._resolver.check_key(did, signature.method, key.data)
+        self._keys[place] = key
+        if len(self._keys) > MAX_KEYS:
+            self._keys.popitem(last=False)
+        return key
