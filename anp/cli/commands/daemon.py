@@ -222,4 +222,4 @@ def demo(
     """Run two daemons on this machine that negotiate and call each other."""
     from anp.cli.demo.demo import run_demo
 
-    run_demo(as_json=as_json, keep=keep)
+    run_demo(load_settings(context.obj), as_json=as_json, keep=keep)
