@@ -59,7 +59,7 @@ help:
 install: $(SMALL)
 
 $(SMALL): pyproject.toml deploy/local/requirements.txt
-	@test $(STAMP) -nt pyproject.toml && test $(STAMP) -nt deploy/local/requirements.txt || $(PYTHON) deploy/local/install.py $(VENV)
+	@test $(STAMP) -nt pyproject.toml && test $(STAMP) -nt deploy/local/requirements.txt || $(PYTHON) deploy/local $(VENV)
 	@touch $@
 
 venv: $(STAMP)

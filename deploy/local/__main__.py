@@ -2,7 +2,7 @@
 
 Runs with the system's Python and nothing else:
 
-    python3 deploy/local/install.py .venv
+    python3 deploy/local .venv
 """
 
 from __future__ import annotations
