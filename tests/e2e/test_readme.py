@@ -139,4 +139,4 @@ def test_the_walk_is_there_and_the_readme_is_short() -> None:
     assert sum(" up " in command for command in commands) == 2
     assert sum(" call " in command for command in commands) >= 2
     text = (ROOT / "README.md").read_text("utf-8")
-    assert len(text.splitlines()) <= 160
+    assert len(text.splitlines()) <= 165
