@@ -29,10 +29,8 @@ _ENVELOPE: tuple[str, ...] = tuple(f"ENV-{number}" for number in range(1, 31))
 "The clauses of the message envelope, seed 003."
 
 
-_INTERACTION: tuple[str, ...] = tuple(
-    f"GBZ-{number}" for number in (*range(1, 5), *range(7, 11), *range(19, 59))
-)
-"The clauses of GB/Z 185.6, seed 000, about sessions, tasks and two parties."
+_INTERACTION: tuple[str, ...] = tuple(f"GBZ-{number}" for number in range(1, 59))
+"The clauses of GB/Z 185.6, seed 000, about sessions, tasks, two parties and groups."
 
 
 _A2A: tuple[str, ...] = tuple(f"A2A-{number}" for number in range(1, 27))
@@ -75,7 +73,7 @@ IMPLEMENTED: set[str] = (
     - OPEN.keys()
 )
 """Every other clause of ANP-3 to ANP-82, ANP-84 to ANP-88, ANP-91 to ANP-95, the
-message envelope, and of GB/Z 185.6 what concerns two parties."""
+message envelope, and of GB/Z 185.6 all but collaboration and subscriptions."""
 
 
 def problems(marked: Mapping[str, object]) -> list[str]:

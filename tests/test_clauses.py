@@ -45,9 +45,7 @@ def test_the_list_of_clauses_is_the_whole_of_it() -> None:
     assert (numbers[0], numbers[-1], len(numbers)) == (1, 98, 91)
     others = ALL[len(numbers) :]
     assert others[:30] == tuple(f"ENV-{number}" for number in range(1, 31))
-    # Groups and subscriptions, GBZ-5, 6, 11 to 18 and 59 to 66, are another protocol's.
-    two_parties = (*range(1, 5), *range(7, 11), *range(19, 59))
-    assert others[30:-39] == tuple(f"GBZ-{number}" for number in two_parties)
+    assert others[30:-39] == tuple(f"GBZ-{number}" for number in range(1, 59))
     assert others[-39:-13] == tuple(f"A2A-{number}" for number in range(1, 27))
     assert others[-13:] == tuple(f"INT-{number}" for number in range(1, 14))
 

@@ -148,7 +148,7 @@ class Daemon:
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
-            also=self.tasks.prune,
+            also=self._prune,
         )
         self.events = EventHub()
         self.tasks.sessions.publish = self.events.publish
@@ -233,6 +233,11 @@ class Daemon:
             for work in works:
                 stack.callback(asyncio.create_task(work()).cancel)
             yield
+
+    async def _prune(self) -> None:
+        """Drop the sessions and groups that are older than the owner wants."""
+        await self.tasks.prune()
+        await self.groups.prune()
 
     def _call_ended(self, entry: CallEntry) -> None:
         """Tell who follows the events of a call that has its entry in the log."""

@@ -15,4 +15,5 @@
 * `peer_views`: Peers as the local API shows them, and the bodies of requests about
   them.
 * `task_bodies`: The bodies of requests about tasks, and the contents that they carry.
+* `groups`: Groups in the local API.
 """
