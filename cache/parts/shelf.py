@@ -50,6 +50,7 @@ from cache.records.records import (
     open_envelope,
     seal,
 )
+from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.rows import Room, Row, Rows, StoreBackend
 
 __all__ = [
@@ -142,6 +143,10 @@ def key_of(record: Record) -> str:
             return f"log_lease/{record.item}"
         case LogMarkRecord():
             return f"log_mark/{record.area}/{record.id}"
+        case SubscriptionRecord():
+            return f"subscription/{record.id}"
+        case FiringRecord():
+            return f"firing/{record.subscription}/{record.number:012d}"
         case LogNameRecord():
             return f"log_name/{record.name}"
         case GroupRecord():

@@ -41,6 +41,7 @@ from cache.records.records import (
     RevocationRecord,
     UsageRecord,
 )
+from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 
 OWN, PEER, OTHER = "did:key:zOwn", "did:key:zPeer", "did:wba:a.example:shop"
 TASK_KEY = "1" * 64
@@ -207,6 +208,8 @@ RECORDS = (
     *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, NAME, RulingRecord(900.0)),
     *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
     *LOG_RECORDS,
+    SubscriptionRecord("0d", 1, 1000.0, True, PEER, (1,), "0e", 1030.0, "c2VhbGVk"),
+    FiringRecord("0d", 1, "c2VhbGVk"),
 )
 
 
