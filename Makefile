@@ -38,7 +38,7 @@ help:
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
-	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
+	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states, sixty with inbox, callback and outbox"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
 	@echo "make cron-years  two years of cron in all zones that change their clocks, with kills (ten minutes)"
 	@echo "make push-minute  push notifications for a receiver that is away for a minute"
@@ -253,6 +253,7 @@ corpus-control: venv
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
 	ANPD_TASK_KILLS=35 $(BIN)/pytest -s tests/e2e/test_kill_tasks.py
+	ANPD_AGENT_KILLS=20 $(BIN)/pytest -s tests/e2e/test_kill_agents.py
 
 kill-files: venv
 	ANPD_FILE_KILLS=10 ANPD_FILE_SIZE=268435456 $(BIN)/pytest -n 0 -s tests/e2e/test_kill_files.py

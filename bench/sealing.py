@@ -18,6 +18,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from anp.interaction.sealing.encoding import DidSigner
 from anp.interaction.sealing.errors import SealingError
 from anp.interaction.sealing.member import SealedMember
 from anp.interaction.sealing.membership import ChangeKind, MemberChange
@@ -39,15 +40,14 @@ class _Agent:
         self.keys[self.did] = key.public_key()
         self.member = SealedMember(
             "bench",
-            me=self.did,
             owner=owner or self.did,
-            sign=key.sign,
+            signer=DidSigner(self.did, "key", key.sign),
             verifies=self._verifies,
             random_bytes=os.urandom,
         )
 
     @classmethod
-    def _verifies(cls, did: str, signature: bytes, data: bytes) -> bool:
+    def _verifies(cls, did: str, key: str, signature: bytes, data: bytes) -> bool:
         cls.keys[did].verify(signature, data)
         return True
 

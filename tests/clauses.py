@@ -57,7 +57,8 @@ INFORMATIVE: set[str] = _clauses(1, 2, 35, 36, 37, 54, 62, 90, 96, 97, 98) | {
     *("A2A-1", "A2A-7", "INT-13"),
 }
 """Clauses of level INFO: nothing to build; a test may still cite them. GBZ-1 gives the
-names of the two roles, GBZ-54 figures that the seed has lost."""
+names of the two roles, GBZ-54 figures that the seed has lost, A2A-1 what A2A is for,
+A2A-7 the names of its two roles, INT-13 the values of the seed's example."""
 
 OPEN: dict[str, str] = {}
 "Clauses that an issue has still to build, with that issue and what it is about."

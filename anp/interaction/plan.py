@@ -21,7 +21,7 @@ __all__ = [
     "MAX_SUBTASKS",
     "VISITED",
     "Dispatch",
-    "Plan",
+    "TaskPlan",
     "Subtask",
     "Wait",
     "goes_on",
@@ -79,7 +79,7 @@ class Subtask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class TaskPlan:
     """The parts of a task, and when it is done."""
 
     subtasks: tuple[Subtask, ...]
@@ -101,7 +101,7 @@ class Plan:
         return Part.value(asdict(self)), *contents
 
     @classmethod
-    def read(cls, task: Task) -> tuple[Plan, list[tuple[Part, ...]]]:
+    def read(cls, task: Task) -> tuple[TaskPlan, list[tuple[Part, ...]]]:
         """Return the plan in a task that `request` made, and the contents of each."""
         first, *contents = task.messages[0].parts
         value = dict(cast(Mapping[str, Any], first.content))

@@ -23,7 +23,7 @@
 * `mcp`: the server for MCP clients.
 * `process`: start, signals, stop and self-check.
 * `a2a`: A2A for callers, for local agents and over channels.
-* `groups`: groups and schedules; still empty.
+* `groups`: groups of agents: their hubs, and taking part in those of others.
 * `tasks`: tasks that last, at peers and for peers.
 * `discovery`: peers found by what they publish, and registries.
 * `broadcast`: one message to many peers.

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.calls import CallRecord
-from cache.records.groups import GroupPageRecord, GroupRecord
+from cache.records.groups import GroupPageRecord, GroupRecord, GroupRowRecord
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
@@ -151,6 +151,8 @@ def key_of(record: Record) -> str:
             return f"log_name/{record.name}"
         case GroupRecord():
             return f"group/{record.id}"
+        case GroupRowRecord():
+            return f"group_row/{record.group}/{record.name}"
         case GroupPageRecord():
             return f"group_page/{record.group}/{record.first:012d}"
         case RevocationRecord():

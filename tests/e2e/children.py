@@ -263,8 +263,7 @@ def _preload(flag: str) -> None:
     # What `-c` puts in front is no part of the command lines to come.
     sys.path[:] = [root, *filter(None, sys.path)]
     if flag == "-I":
-        importlib.import_module("sandbox.processes.preload").preload()
-        importlib.import_module("sandbox.processes.forkserver")
+        _measure(importlib.import_module("sandbox.processes.forkserver"))
         importlib.import_module("sandbox.worker.worker")
         importlib.import_module("sandbox.worker.schema_worker")
     else:
@@ -274,6 +273,14 @@ def _preload(flag: str) -> None:
     sys.path.remove(root)
     gc.collect()
     gc.freeze()
+
+
+def _measure(forkserver: Any) -> None:
+    """Test once for all fork servers how this machine isolates workers."""
+    control, other = importlib.import_module("sandbox.processes.control").control_pair()
+    with control, other:
+        isolation = forkserver._Server(control, "module", ())._test()
+    forkserver.self_test = lambda run: isolation
 
 
 class _Server:
@@ -291,13 +298,14 @@ class _Server:
     def run(self) -> dict[str, Any]:
         """Return the order in each fork."""
         while True:
-            ready, _, _ = select.select([0, self._waking, self._listening], [], [])
+            listening = self._listening.fileno()
+            ready, _, _ = select.select([0, self._waking, listening], [], [])
             if 0 in ready:
                 os._exit(0)
             if self._waking in ready:
                 os.read(self._waking, 4096)
                 self._reap()
-            if self._listening in ready:
+            if listening in ready:
                 told, _ = self._listening.accept()
                 data, descriptors, _, _ = socket.recv_fds(told, MAX_MESSAGE, 16)
                 order: dict[str, Any] = json.loads(data)
@@ -325,8 +333,8 @@ class _Server:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         self._listening.detach()
-        for one in self._told.values():
-            one.detach()
+        for told in self._told.values():
+            told.detach()
         targets = [0, 1, 2, *order["numbers"]]
         moved = [fcntl.fcntl(one, fcntl.F_DUPFD, HIGH) for one in descriptors]
         os.closerange(3, HIGH)

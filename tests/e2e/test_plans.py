@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from anp.interaction.elements import Task
-from anp.interaction.plan import Plan, Subtask
+from anp.interaction.plan import Subtask, TaskPlan
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.daemon import Daemon
@@ -143,7 +143,9 @@ async def test_no_task_goes_in_a_circle_and_a_cancelled_whole_cancels_its_parts(
             (there,) = await one.tasks.sessions.tasks()
             visited = await one.plans.visited(there.id)
             assert visited == (caller.did,)
-            back = Plan(subtasks=(Subtask(peers=(address(caller),)),), visited=visited)
+            back = TaskPlan(
+                subtasks=(Subtask(peers=(address(caller),)),), visited=visited
+            )
             known = await one.plans.start(back, [], maker=Maker.OWNER)
             _, (failed,) = await Chronicle(one.tasks.sessions).wait(
                 [known.id], timeout=20

@@ -16,4 +16,5 @@
 * `operation`: `reload`, `health`, `doctor` and `dashboard`.
 * `tasks`: `tasks` and `sessions`: work of peers that lasts.
 * `a2a`: a2a tokens: the callers of the A2A face.
+* `groups`: groups: several agents that hear one another, in one order.
 """

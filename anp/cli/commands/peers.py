@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import client_of
-from anp.cli.options import Json, read_data
+from anp.cli.input import read_data
+from anp.cli.options import Json
 from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from cryptography.exceptions import InvalidSignature
@@ -22,8 +23,8 @@ from negotiation.strict_json import canonical_json
 __all__ = [
     "HASH_SIZE",
     "SIGNATURE_SIZE",
+    "DidSigner",
     "DidVerifier",
-    "Signer",
     "base64_text",
     "bytes_field",
     "ec_public_bytes",
@@ -45,15 +46,24 @@ _CURVE: Final = ec.SECP256R1()
 # Without a random number there is none that could be bad, and vectors can be fixed.
 _ALGORITHM: Final = ec.ECDSA(hashes.SHA256(), deterministic_signing=True)
 
-Signer = Callable[[bytes], bytes]
-"Signs bytes with the key of our DID; the signature has 64 bytes."
+
+@dataclass(frozen=True, slots=True)
+class DidSigner:
+    """The key of our DID."""
+
+    did: str
+    key: str
+    "The key as the shell of another member can check it against the DID; any text."
+
+    sign: Callable[[bytes], bytes]
+    "Returns a signature of 64 bytes."
 
 
 class DidVerifier(Protocol):
-    """Knows the keys of DIDs; the shell resolves them beforehand."""
+    """Knows which keys belong to DIDs; the shell resolves them beforehand."""
 
-    def __call__(self, did: str, signature: bytes, data: bytes) -> bool:
-        """Say whether a signature over `data` is by the key of `did`."""
+    def __call__(self, did: str, key: str, signature: bytes, data: bytes) -> bool:
+        """Say whether `key` is one of `did` and `signature` is by it over `data`."""
         ...
 
 

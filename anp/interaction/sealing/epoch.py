@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from cryptography.hazmat.primitives.asymmetric import ec, x25519
 
 from anp.interaction.sealing.encoding import (
-    Signer,
+    DidSigner,
     ec_public_bytes,
     ec_public_key,
     invalid,
@@ -209,7 +209,7 @@ class SealedEpoch:
     # Keys
 
     def begin(
-        self, *, sign: Signer, random_bytes: RandomBytes, seen: SeenMessages | None
+        self, *, signer: DidSigner, random_bytes: RandomBytes, seen: SeenMessages | None
     ) -> KeyPackage:
         """Make our keys for this epoch and return the package of them."""
         self.agreement = x25519.X25519PrivateKey.from_private_bytes(
@@ -220,11 +220,12 @@ class SealedEpoch:
             epoch=self.number,
             entry=self.entry,
             did=self.me,
+            key=signer.key,
             agreement=self.agreement.public_key().public_bytes_raw(),
             signing=ec_public_bytes(self._signing.public_key()),
             seen=seen,
         )
-        package = replace(package, signature=sign(package.signed()))
+        package = replace(package, signature=signer.sign(package.signed()))
         self.packages[self.me] = package
         self._tidy()
         return package

@@ -22,6 +22,10 @@ class SealingFault(StrEnum):
     GAP = "gap"
     "An entry of the membership is missing before this one."
 
+    TAKEN = "taken"
+    """Another entry has its place: two admins changed members at a time, and the one
+    that came later has to sign anew."""
+
     FORK = "fork"
     "It contradicts what the hub showed before, or showed to others."
 

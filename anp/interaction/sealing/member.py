@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from anp.interaction.sealing.encoding import DidVerifier, Signer, invalid
+from anp.interaction.sealing.encoding import DidSigner, DidVerifier, invalid
 from anp.interaction.sealing.epoch import (
     OpenedMessage,
     RandomBytes,
@@ -63,9 +63,8 @@ class SealedMember:
         self,
         group: str,
         *,
-        me: str,
         owner: str,
-        sign: Signer,
+        signer: DidSigner,
         verifies: DidVerifier,
         random_bytes: RandomBytes,
     ) -> None:
@@ -73,14 +72,13 @@ class SealedMember:
 
         Args:
             group: Its id.
-            me: Our DID.
             owner: DID of the founder, as the invitation named it and we trust it.
-            sign: Signs with the key of our DID.
+            signer: The key of our DID.
             verifies: Verifies signatures of other DIDs.
             random_bytes: The source of all keys.
         """
-        self._me = me
-        self._sign = sign
+        self._me = signer.did
+        self._signer = signer
         self._verifies = verifies
         self._random = random_bytes
         self._chain = MembershipChain(group, owner, verifies=verifies)
@@ -116,7 +114,7 @@ class SealedMember:
         if not self._chain.epoch:
             founding = MemberChange(ChangeKind.ADD, self._me, MemberRank.OWNER)
             changes = (founding, *changes)
-        entry = self._chain.propose(changes, by=self._me, at=at, sign=self._sign)
+        entry = self._chain.propose(changes, at=at, signer=self._signer)
         return {"entry": entry.json()}
 
     def take(self, value: Any) -> SealingStep:
@@ -151,7 +149,7 @@ class SealedMember:
                 entry.epoch, entry.hash, self._chain.members, me=self._me
             )
             package = epoch.begin(
-                sign=self._sign,
+                signer=self._signer,
                 random_bytes=self._random,
                 seen=before.transcript.seen if before else None,
             )
@@ -170,7 +168,8 @@ class SealedMember:
             raise SealingError(
                 SealingFault.GHOST, f"{package.did} is no member by the admins' word"
             )
-        if not self._verifies(package.did, package.signature, package.signed()):
+        signed = package.signed()
+        if not self._verifies(package.did, package.key, package.signature, signed):
             raise SealingError(
                 SealingFault.FORGED, f"the package is not signed by {package.did}"
             )
@@ -255,6 +254,14 @@ class SealedMember:
         message = SealedBytes(data)
         return self._of(message.header.entry).unlock(message)
 
+    def epoch_of(self, entry: bytes) -> int:
+        """Return the number of the epoch that an entry began, by its hash.
+
+        Raises:
+            SealingError: OLD if its keys are deleted, FORK if it was never shown.
+        """
+        return self._of(entry).number
+
     def _own(self, number: int) -> SealedEpoch:
         found = self._epochs.get(number)
         if found is None:
@@ -306,8 +313,7 @@ class SealedMember:
         cls,
         rows: Mapping[str, bytes],
         *,
-        me: str,
-        sign: Signer,
+        signer: DidSigner,
         verifies: DidVerifier,
         random_bytes: RandomBytes,
     ) -> SealedMember:
@@ -315,14 +321,13 @@ class SealedMember:
         chain = json.loads(rows[CHAIN])
         found = cls(
             chain["group"],
-            me=me,
             owner=chain["owner"],
-            sign=sign,
+            signer=signer,
             verifies=verifies,
             random_bytes=random_bytes,
         )
         # They were verified before they were stored, and a key may have changed since.
-        found._chain.verifies = lambda did, signature, data: True
+        found._chain.verifies = lambda did, key, signature, data: True
         for one in chain["entries"]:
             found._chain.take(MembershipEntry.read(one))
         found._chain.verifies = verifies
@@ -332,7 +337,8 @@ class SealedMember:
             if rest:
                 by_epoch.setdefault(int(number), {})[rest] = row
         found._epochs = {
-            epoch: read_epoch(by_epoch[epoch], me=me) for epoch in sorted(by_epoch)
+            epoch: read_epoch(by_epoch[epoch], me=signer.did)
+            for epoch in sorted(by_epoch)
         }
         return found
 

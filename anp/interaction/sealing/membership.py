@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -17,8 +17,8 @@ from typing import Any, Final
 from anp.interaction.sealing.encoding import (
     HASH_SIZE,
     SIGNATURE_SIZE,
+    DidSigner,
     DidVerifier,
-    Signer,
     base64_text,
     bytes_field,
     invalid,
@@ -45,7 +45,7 @@ MAX_ENTRIES: Final = 65_536
 
 ENTRY_LABEL: Final = "anpd sealing entry 1"
 ENTRY_FIELDS: Final = frozenset(
-    {"group", "epoch", "changes", "previous", "by", "at", "signature"}
+    {"group", "epoch", "changes", "previous", "by", "key", "at", "signature"}
 )
 
 
@@ -112,6 +112,9 @@ class MembershipEntry:
     by: str
     "DID of the admin."
 
+    key: str
+    "The key that signed it; see `DidSigner`."
+
     at: datetime
     "The admin's time, with its zone; it is shown and decides nothing."
 
@@ -138,6 +141,7 @@ class MembershipEntry:
             changes=tuple(MemberChange.read(one) for one in changes),
             previous=bytes_field(value, "previous", HASH_SIZE),
             by=text_field(value, "by"),
+            key=text_field(value, "key"),
             at=at,
             signature=bytes_field(value, "signature", SIGNATURE_SIZE),
         )
@@ -162,6 +166,7 @@ class MembershipEntry:
             "changes": [one.json() for one in self.changes],
             "previous": base64_text(self.previous),
             "by": self.by,
+            "key": self.key,
             "at": self.at.isoformat(),
         }
 
@@ -204,38 +209,31 @@ class MembershipChain:
         return self._hashes[epoch - 1]
 
     def propose(
-        self, changes: Sequence[MemberChange], *, by: str, at: datetime, sign: Signer
+        self, changes: Sequence[MemberChange], *, at: datetime, signer: DidSigner
     ) -> MembershipEntry:
         """Return a signed entry that follows the newest one, and do not take it yet.
 
         Raises:
             SealingError: NOT_ALLOWED or INVALID, as when it would be taken.
         """
-        unsigned = MembershipEntry(
+        entry = MembershipEntry(
             group=self._group,
             epoch=self.epoch + 1,
             changes=tuple(changes),
             previous=self.hash,
-            by=by,
+            by=signer.did,
+            key=signer.key,
             at=at,
         )
-        self._changed(unsigned)
-        return MembershipEntry(
-            group=unsigned.group,
-            epoch=unsigned.epoch,
-            changes=unsigned.changes,
-            previous=unsigned.previous,
-            by=by,
-            at=at,
-            signature=sign(unsigned.signed()),
-        )
+        self._changed(entry)
+        return replace(entry, signature=signer.sign(entry.signed()))
 
     def take(self, entry: MembershipEntry) -> None:
         """Take the next entry.
 
         Raises:
-            SealingError: REPEATED for one that is known; FORK for another one in its
-                place; GAP, FORGED, NOT_ALLOWED or INVALID.
+            SealingError: REPEATED for one that is known; TAKEN for another one in its
+                place; GAP, FORGED, FORK, NOT_ALLOWED or INVALID.
         """
         if entry.group != self._group:
             raise invalid("the entry is of another group")
@@ -243,8 +241,12 @@ class MembershipChain:
             if self.hash_of(entry.epoch) == entry.hash:
                 raise SealingError(SealingFault.REPEATED, "the entry is known")
             self._check_signature(entry)
+            if entry.previous == self.entries[entry.epoch - 1].previous:
+                raise SealingError(
+                    SealingFault.TAKEN, f"there is another entry of epoch {entry.epoch}"
+                )
             raise SealingError(
-                SealingFault.FORK, f"there are two entries of epoch {entry.epoch}"
+                SealingFault.FORK, f"entry {entry.epoch} follows another history"
             )
         if entry.epoch > self.epoch + 1:
             raise SealingError(
@@ -262,7 +264,8 @@ class MembershipChain:
         self.members = members
 
     def _check_signature(self, entry: MembershipEntry) -> None:
-        if not self.verifies(entry.by, entry.signature, entry.signed()):
+        signed = entry.signed()
+        if not self.verifies(entry.by, entry.key, entry.signature, signed):
             raise SealingError(
                 SealingFault.FORGED, f"entry {entry.epoch} is not signed by {entry.by}"
             )

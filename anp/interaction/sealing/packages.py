@@ -65,6 +65,9 @@ class KeyPackage:
     "Hash of the entry that began the epoch; it names the group, too."
 
     did: str
+    key: str
+    "The key of the DID that signed it; see `DidSigner`."
+
     agreement: bytes
     "X25519 key on which secrets with the member are agreed, 32 bytes."
 
@@ -86,6 +89,7 @@ class KeyPackage:
             epoch=whole_field(value, "epoch", least=1),
             entry=bytes_field(value, "entry", HASH_SIZE),
             did=text_field(value, "did"),
+            key=text_field(value, "key"),
             agreement=bytes_field(value, "agreement", KEY_SIZE),
             signing=bytes_field(value, "signing", SIGNING_KEY_SIZE),
             seen=None if seen is None else SeenMessages.read(seen),
@@ -108,6 +112,7 @@ class KeyPackage:
             "epoch": self.epoch,
             "entry": base64_text(self.entry),
             "did": self.did,
+            "key": self.key,
             "agreement": base64_text(self.agreement),
             "signing": base64_text(self.signing),
             "seen": None if self.seen is None else self.seen.json(),

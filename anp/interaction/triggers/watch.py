@@ -81,7 +81,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasion:
-    """What may start the task, if the condition holds."""
+    """An occasion on which the task may start, if the condition holds."""
 
     key: str
     "The due time or the event, as a key of the firing."

@@ -27,6 +27,7 @@ from anp.sidecar.api.operations.capabilities import CapabilityOperations
 from anp.sidecar.api.operations.daemon import DaemonOperations
 from anp.sidecar.api.operations.distribution import DistributionOperations
 from anp.sidecar.api.operations.files import FileOperations
+from anp.sidecar.api.operations.groups.operations import GroupOperations
 from anp.sidecar.api.operations.inbox import InboxOperations
 from anp.sidecar.api.operations.negotiations import NegotiationOperations
 from anp.sidecar.api.operations.peers import PeerOperations
@@ -83,6 +84,7 @@ def operations_of(
         PeerOperations(daemon),
         TaskOperations(daemon),
         SessionOperations(daemon),
+        GroupOperations(daemon),
         FileOperations(daemon),
         InboxOperations(daemon),
         SubscriptionOperations(daemon),

@@ -6,7 +6,7 @@ one turn has none: what would be streamed is joined there, and nobody answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -154,6 +154,13 @@ class Requester(Protocol):
 
     async def ask(self, question: Question) -> Reply:
         """Ask, and wait for the answer."""
+
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        """Pass on everything that is said besides the arguments and the answers.
+
+        It is the rest of the request, then messages that nobody asked for; also those
+        that came before now, or before a restart.
+        """
 
 
 class Threads(Protocol):

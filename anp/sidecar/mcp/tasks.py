@@ -82,6 +82,10 @@ TASK_TOOLS: Final = (
                 "description": "Agents in order, instead of `peer`: the next one gets "
                 "the task when one hands it back.",
             },
+            "proxy": {
+                "type": "boolean",
+                "description": "With `find`: the next agent gets it also later.",
+            },
             "subtasks": {
                 "type": "array",
                 "items": {"type": "object"},

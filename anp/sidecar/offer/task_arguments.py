@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -14,7 +14,13 @@ from anp.sidecar.attachments.part_json import part_json, takes_file
 from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["LaidFile", "UnfitPartsError", "arguments_of", "part_of"]
+__all__ = [
+    "LaidFile",
+    "UnfitPartsError",
+    "arguments_of",
+    "further_parts",
+    "part_of",
+]
 
 MAX_INLINE: Final = 2 * 1024 * 1024
 "Most bytes of a file that an argument has in base64."
@@ -59,6 +65,28 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
         with suppress(UnfitPartsError):
             _lay(arguments, properties, laid)
     return arguments
+
+
+def further_parts(task: Task, arguments: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a task's messages that are not among its arguments.
+
+    Args:
+        arguments: As `arguments_of` gave them; all files are there.
+    """
+    parts = [part for message in task.messages for part in message.parts]
+    texts = [str(part.content) for part in parts if part.kind is PartKind.TEXT]
+    is_given = "\n".join(texts) in [*arguments.values()]
+    objects = [
+        part
+        for part in parts
+        if part.kind is PartKind.JSON and isinstance(part.content, dict)
+    ]
+    return [
+        part
+        for part in parts
+        if (part.kind is PartKind.TEXT and not is_given)
+        or (part.kind is PartKind.JSON and part not in objects[:1])
+    ]
 
 
 def _results(task: Task) -> Iterator[LaidFile]:

@@ -22,7 +22,7 @@ from anp.interaction.errors import InteractionError
 from anp.interaction.operations import TaskCancel, TaskCreate
 from anp.interaction.plan import (
     MAX_HOPS,
-    Plan,
+    TaskPlan,
     is_plan,
     loop_problem,
     planner,
@@ -32,7 +32,7 @@ from anp.interaction.states import is_terminal
 from anp.sidecar.discovery.dispatcher import Dispatcher
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
-from anp.sidecar.plans.worker import PlanParts, PlanWorker
+from anp.sidecar.plans.worker import PeerAccess, PlanWorker
 from anp.sidecar.tasks.chronicle import created
 from anp.sidecar.tasks.known import KnownTask, Maker
 from anp.sidecar.tasks.service import TaskService
@@ -58,7 +58,7 @@ class PlanDesk:
         self._identities = identities
         canonical = identities.canonical
         own = identities.primary.did, canonical, agent_name(canonical)
-        parts = PlanParts(
+        parts = PeerAccess(
             tasks=tasks,
             candidates=dispatcher.candidates,
             finder=finder,
@@ -84,14 +84,16 @@ class PlanDesk:
                 raise UnknownError(f"there is no task {parent[:80]} at work")
             task = await created(self._tasks.sessions, known.log, known.task.id)
             found = known.task if task is None else task
-        visited = Plan.read(found)[0].visited if is_plan(found) else visited_of(found)
+        visited = (
+            TaskPlan.read(found)[0].visited if is_plan(found) else visited_of(found)
+        )
         if len(visited) >= MAX_HOPS:
             problem = loop_problem((*visited, "here"), lambda did: False)
             raise CallError(ErrorKind.POLICY, problem)
         return visited
 
     async def start(
-        self, plan: Plan, contents: Sequence[Part], *, maker: Maker
+        self, plan: TaskPlan, contents: Sequence[Part], *, maker: Maker
     ) -> KnownTask:
         """Begin a plan; return its task as soon as that is stored.
 

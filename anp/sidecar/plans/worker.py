@@ -28,8 +28,8 @@ from anp.interaction.elements import (
 from anp.interaction.plan import (
     MAX_CANDIDATES,
     VISITED,
-    Plan,
     Subtask,
+    TaskPlan,
     goes_on,
     loop_problem,
 )
@@ -42,9 +42,9 @@ from anp.sidecar.plans.results import contents_of
 from anp.sidecar.tasks.chronicle import Chronicle, results
 from anp.sidecar.tasks.known import KnownTask, Maker
 from anp.sidecar.tasks.service import TaskService
-from anp.sidecar.tasks.work import Worker
+from anp.sidecar.tasks.work.worker import Worker
 
-__all__ = ["PlanParts", "PlanWorker"]
+__all__ = ["PeerAccess", "PlanWorker"]
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ SUBTASK: Final = "subtask"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanParts:
+class PeerAccess:
     """The parts of the daemon that carry out plans."""
 
     tasks: TaskService
@@ -96,12 +96,12 @@ class PlanWorker(Worker):
     """One plan, from its beginning to its end."""
 
     def __init__(
-        self, log: str, task: Task, *, parts_of_daemon: PlanParts, **more: Any
+        self, log: str, task: Task, *, parts_of_daemon: PeerAccess, **more: Any
     ) -> None:
         """Take a plan; `run` carries it out. See `Worker` for the arguments."""
         super().__init__(log, task, **more)
         self._daemon = parts_of_daemon
-        self._plan, self._contents = Plan.read(task)
+        self._plan, self._contents = TaskPlan.read(task)
         self._chronicle = Chronicle(self._sessions)
         self._begun: dict[int, tuple[int, KnownTask]] = {}
         "The newest task for each part, with the number of its candidate."
@@ -121,7 +121,7 @@ class PlanWorker(Worker):
                 await self._over(TaskState.CANCELED)
                 return
         else:
-            await self._report(TaskState.WORKING)
+            await self._report.change(TaskState.WORKING)
         try:
             await self._in_time()
         except BaseException as exc:
@@ -261,7 +261,7 @@ class PlanWorker(Worker):
                 return Step(is_head_changed=True)
 
             # Before the first is asked: after a restart the order may be another.
-            await self._apply(keep)
+            await self._report.apply(keep)
         return [_Offer(address, name) for address, name in json.loads(kept)]
 
     async def _nobody(self, subtask: Subtask) -> str:
@@ -365,8 +365,7 @@ class PlanWorker(Worker):
                     self._begun[index] = attempt, await self._known(log, name)
                     break
         for message in await self._chronicle.said(self._log, self._task.id):
-            is_whole = message.chunk is None or message.chunk.last
-            if is_whole and SUBTASK in message.metadata:
+            if SUBTASK in message.metadata:
                 self._told_parts.add(message.metadata[SUBTASK])
 
     async def _cancel_rest(self) -> None:
@@ -393,7 +392,7 @@ class PlanWorker(Worker):
         else:
             about |= {"code": outcome.code, "reason": outcome.reason[:500]}
             parts = [Part.text(outcome.reason or f"{outcome.state}")]
-        await self._post(
+        await self._report.post(
             parts or [Part.text("")],
             purpose=MessagePurpose.RESULT if is_done else MessagePurpose.COMMUNICATION,
             metadata=about,

@@ -23,7 +23,8 @@ from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
-from anp.sidecar.tasks.work import Room, Worker
+from anp.sidecar.tasks.work.report import Room
+from anp.sidecar.tasks.work.worker import Worker
 from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
 

@@ -1,4 +1,4 @@
-"""What goes to and comes from the peers of sessions, over their lines."""
+"""The operations to and from the peers of sessions, over their lines."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from anp.interaction.elements import Message, Part, SenderRole, Task
 from anp.interaction.plan import (
     MAX_HOPS,
     Dispatch,
-    Plan,
     Subtask,
+    TaskPlan,
     Wait,
     goes_on,
     loop_problem,
@@ -22,8 +22,8 @@ from tests.clauses import clause
 HELD, WORKING, DONE, FAILED = "x-held", "working", "completed", "failed"
 
 
-def plan(dispatch: str = "parallel", wait: str = "all") -> Plan:
-    return Plan(
+def plan(dispatch: str = "parallel", wait: str = "all") -> TaskPlan:
+    return TaskPlan(
         subtasks=(Subtask(peers=("lab",)), Subtask(find="weather.now", parts=1)),
         dispatch=Dispatch(dispatch),
         wait=Wait(wait),
@@ -77,7 +77,7 @@ def test_a_plan_comes_back_from_the_request_that_it_is() -> None:
     made = plan("serial", "any")
     contents = [Part.value({"city": "Oslo"})]
     request = task().messages[0]
-    read, found = Plan.read(
+    read, found = TaskPlan.read(
         task(messages=(_with(request, made.request(contents)),)),
     )
     assert read == made

@@ -331,7 +331,13 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.lease_items({"0b": LOG.id}, owner="0c", now=0.0, until=1000.0)
         store.save_group(
             GroupChange(
-                group="0d", at=1.0, first=3, count=2, page=b"page", content=b"head"
+                group="0d",
+                at=1.0,
+                first=3,
+                count=2,
+                page=b"page",
+                content=b"head",
+                rows={"0e": b"row"},
             )
         )
         store.save_subscription(replace(SUBSCRIPTION, revision=0), [FIRING])
@@ -375,6 +381,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "firing": bool(store.firings(FIRING.subscription)),
                 "group": bool(store.groups()),
                 "group_page": bool(store.group_pages("0d", after=2)),
+                "group_row": bool(store.group_rows("0d")),
             }
             # These are found only together with their log and their item.
             if present["log"]:

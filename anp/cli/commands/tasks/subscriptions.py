@@ -9,7 +9,8 @@ import typer
 
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch
-from anp.cli.options import Json, read_data
+from anp.cli.input import read_data
+from anp.cli.options import Json
 from anp.cli.output import Column, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
 

@@ -12,7 +12,8 @@ import typer
 
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch, end_of
-from anp.cli.options import Json, read_data, read_input
+from anp.cli.input import read_data, read_input
+from anp.cli.options import Json
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import party_name
@@ -335,6 +336,7 @@ def _watch(
 
     watch = TaskWatch(connect, task, as_json=as_json, save=save, after=after)
     end_of(watch.run())
+    watch.check_saved()
 
 
 def _needed(text: str) -> dict[str, Any]:

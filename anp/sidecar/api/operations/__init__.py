@@ -17,4 +17,5 @@
 * `task_bodies`: The bodies of requests about tasks, and the contents that they carry.
 * `subscriptions`: Subscriptions in the local API, and the events that the local agent
   tells.
+* `groups`: Groups in the local API.
 """

@@ -57,8 +57,26 @@ class InboxAnswer:
     value: Any
     "Its JSON value; null for an answer in words."
 
+    parts: Sequence[Mapping[str, Any]]
+    "All of it, as in `InboxMessage`."
+
     fenced: str
     "The answer as a model should read it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxMessage:
+    """Something that the requester said besides the arguments and the answers."""
+
+    number: int
+    "1 for the first of a task, the rest of its request if there is any."
+
+    parts: Sequence[Mapping[str, Any]]
+    """Each with `mediaType` and `text`, `value` or `uri`; a file with its `name`, and
+    when it is there its `path` in the folder of the task, or the `problem` with it."""
+
+    fenced: str
+    "The parts as a model should read them."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +129,9 @@ class InboxTask:
 
     answer: InboxAnswer | None
     "The answer to the last question."
+
+    messages: Sequence[InboxMessage]
+    "The newest of them, up to 32 and 256 KiB, the oldest first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,8 +356,10 @@ class InboxOperations:
         """Ask the requester; `answer` has what it says, now or later."""
         item = self._at_work(request)
         item.assignment.ask(Question(text=body.text, schema=body.schema, url=body.url))
-        if item.assignment.question is not None:
-            await _changed(item, body.wait)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(body.wait):
+                while item.assignment.question is not None:
+                    await item.assignment.changed.wait()
         return _view(item)
 
     @_post_on_task("/v1/inbox/{id}/result", body=ResultBody)
@@ -420,11 +443,14 @@ def _view(item: InboxItem) -> InboxTask:
     reply, peer = work.reply, work.caller
     answer = None
     if reply is not None:
-        said = reply.text if reply.value is None else reply.value
+        said: Any = reply.text if reply.value is None else reply.value
+        if reply.files:
+            said = work.answered
         answer = InboxAnswer(
             action=reply.action.value,
             text=reply.text,
             value=reply.value,
+            parts=work.answered,
             fenced=fenced(said, peer=peer, mark=item.mark),
         )
     state: Any = work.ending or item.state
@@ -443,4 +469,12 @@ def _view(item: InboxItem) -> InboxTask:
         fenced=fenced(work.arguments, peer=peer, mark=item.mark),
         asked=None if work.question is None else work.question.text,
         answer=answer,
+        messages=[
+            InboxMessage(
+                number=one.number,
+                parts=one.parts,
+                fenced=fenced(one.parts, peer=peer, mark=item.mark),
+            )
+            for one in work.heard
+        ],
     )

@@ -118,7 +118,7 @@ class EventBody:
     "Its name, such as `build.failed`; `position` with `lat` and `lon` is a place."
 
     data: dict[str, Any] = field(default_factory=dict)
-    "What is known of it."
+    "Facts about it, as a JSON object."
 
     id: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     "Its id, if it may be told twice; the second time starts nothing."

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import Part
-from anp.interaction.plan import Dispatch, Plan, Subtask, Wait
+from anp.interaction.plan import Dispatch, Subtask, TaskPlan, Wait
 from anp.sidecar.api.operations.task_views import TaskView
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import LongText, PeerName
@@ -241,7 +241,7 @@ class MessageBody:
 
 def plan_of(
     body: StartBody, *, visited: tuple[str, ...], now: float
-) -> tuple[Plan, list[Part]] | None:
+) -> tuple[TaskPlan, list[Part]] | None:
     """Return the plan that a body is, with all its contents; None if it is none.
 
     Args:
@@ -292,7 +292,7 @@ def plan_of(
                 parts=len(found),
             )
         )
-    plan = Plan(
+    plan = TaskPlan(
         subtasks=tuple(subtasks),
         dispatch=Dispatch(body.dispatch),
         wait=Wait(body.wait),

@@ -27,7 +27,7 @@ from anp.sidecar.calls.events import Event
 from anp.sidecar.tasks.chronicle import ContentPlace, Told, question_in
 from anp.sidecar.tasks.known import KnownTask, Maker, maker_of
 from anp.sidecar.tasks.sessions import utc_now
-from anp.sidecar.tasks.work import SCHEMA, URL
+from anp.sidecar.tasks.work.worker import SCHEMA, URL
 from cache.parts.logs import Log
 
 __all__ = [

@@ -75,7 +75,7 @@ class InboxEvent:
 
     number: int
     type: str
-    "`inbox.task`, `inbox.answer` or `inbox.ended`."
+    "`inbox.task`, `inbox.answer`, `inbox.message` or `inbox.ended`."
 
     item: InboxItem
 
@@ -112,6 +112,7 @@ class Inbox:
         """Put a call in; it waits until a reader takes it."""
         item = InboxItem(assignment, attachment)
         assignment.on_change = lambda _: self._changed(item)
+        assignment.on_heard = lambda: self._tell(item, "inbox.message")
         self._items[item.id] = item
         self._wake()
         return item
@@ -260,8 +261,10 @@ class Inbox:
             self._ended.append(item.id)
             if len(self._ended) > MAX_ENDED:
                 self._items.pop(self._ended.popleft(), None)
+        self._tell(item, "inbox.ended" if ending else "inbox.answer")
+
+    def _tell(self, item: InboxItem, kind: str) -> None:
         if item.deliveries:
             self._number += 1
-            kind = "inbox.ended" if ending else "inbox.answer"
             self._events.append(InboxEvent(self._number, kind, item))
         self._wake()

@@ -93,7 +93,7 @@ NOT_TAKEN: Final = frozenset({TaskState.REJECTED, TaskState.CANCELED})
 
 @dataclass(slots=True)
 class _Known:
-    """What the log has of a task at the peer."""
+    """The part of a task at the peer that stands in the log."""
 
     log: str
     task: Task
@@ -103,7 +103,7 @@ class _Known:
     "Number of parts of each artifact."
 
     read: dict[str, int] = field(default_factory=dict)
-    "How many of them the stream had so far; one that begins later has them again."
+    "Number of those that the stream had so far; a later stream has them again."
 
     said: set[str] = field(default_factory=set)
     "Ids of the peer's messages."

@@ -14,12 +14,23 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
+from anp.interaction.sealing.encoding import DidSigner
 from anp.interaction.sealing.epoch import OpenedMessage
 from anp.interaction.sealing.errors import SealingError, SealingFault, Suspicion
 from anp.interaction.sealing.member import SealedMember
 from anp.interaction.sealing.membership import ChangeKind, MemberChange, MemberRank
 
-__all__ = ["GROUP", "NOW", "Agent", "Circle", "Item", "did_of", "secret", "verifies"]
+__all__ = [
+    "GROUP",
+    "NOW",
+    "Agent",
+    "Circle",
+    "Item",
+    "did_of",
+    "secret",
+    "signer",
+    "verifies",
+]
 
 GROUP = "urn:group:1"
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -35,11 +46,17 @@ def did_of(name: str) -> str:
     return f"did:test:{name}"
 
 
-def verifies(did: str, signature: bytes, data: bytes) -> bool:
+def signer(name: str) -> DidSigner:
+    return DidSigner(did_of(name), f"{did_of(name)}#1", secret(name).sign)
+
+
+def verifies(did: str, key: str, signature: bytes, data: bytes) -> bool:
     """Verify as if all DIDs were resolved."""
+    if key != f"{did}#1":
+        return False
     try:
-        key = secret(did.removeprefix("did:test:")).public_key()
-        key.verify(signature, data)
+        public = secret(did.removeprefix("did:test:")).public_key()
+        public.verify(signature, data)
     except InvalidSignature:
         return False
     return True
@@ -95,8 +112,7 @@ class Agent:
         """Go on from what was stored, as after a kill."""
         self.member = SealedMember.restore(
             self.rows,
-            me=did_of(self.name),
-            sign=secret(self.name).sign,
+            signer=signer(self.name),
             verifies=verifies,
             random_bytes=drawn(f"{self.name} again {len(self.opened)}"),
         )
@@ -120,9 +136,8 @@ class Circle:
         """Make an agent that reads the log and is no member yet."""
         member = SealedMember(
             GROUP,
-            me=did_of(name),
             owner=did_of(self.owner),
-            sign=secret(name).sign,
+            signer=signer(name),
             verifies=verifies,
             random_bytes=drawn(name),
         )

@@ -31,7 +31,7 @@ from tests.anp.interaction.sealing.circle import (
     Item,
     did_of,
     drawn,
-    secret,
+    signer,
     verifies,
 )
 
@@ -97,8 +97,7 @@ class Walk(RuleBasedStateMachine):
     def copy(self, name: str) -> SealedMember:
         return SealedMember.restore(
             self.circle.agents[name].rows,
-            me=did_of(name),
-            sign=secret(name).sign,
+            signer=signer(name),
             verifies=verifies,
             random_bytes=drawn("copy"),
         )

@@ -39,9 +39,11 @@ AGENT: Final = {
     *("GET /v1/tasks/{id}/events", "GET /v1/tasks/{id}/artifacts/{n}"),
     *("POST /v1/tasks/{id}/messages", "POST /v1/tasks/{id}/cancel"),
     "POST /v1/tasks/wait",
-    "POST /v1/peers/tell",
     *("GET /v1/sessions", "GET /v1/sessions/{id}", "GET /v1/sessions/{id}/events"),
     "POST /v1/sessions/{id}/close",
+    *("GET /v1/subscriptions", "POST /v1/subscriptions", "POST /v1/events"),
+    *("GET /v1/subscriptions/{id}", "POST /v1/subscriptions/{id}/cancel"),
+    "GET /v1/subscriptions/{id}/runs",
     *("GET /v1/inbox", "POST /v1/inbox/next", "GET /v1/inbox/tasks"),
     *(
         f"{'POST' if what else 'GET'} /v1/inbox/{{id}}{what}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.a2a import exchange
@@ -70,6 +70,9 @@ class Caller:
         if self.refuses:
             raise InteractionError(InteractionFault.TOO_LARGE, "too much")
         self.parts += parts
+
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        pass
 
     async def lay(self, files: Sequence[Part]) -> list[str]:
         raise AssertionError("no answer here has files")

@@ -1,0 +1,262 @@
+"""groups: several agents that hear one another, in one order."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Annotated, Any
+
+import typer
+
+from anp.cli.client import client_of, segment
+from anp.cli.options import Json
+from anp.cli.output import Column, json_line, print_list, print_one, visible, when
+
+__all__ = ["register"]
+
+groups_app = typer.Typer(
+    no_args_is_help=True, help="Groups of agents that hear one another in one order."
+)
+
+GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Id of the group.")]
+Peer = Annotated[
+    str, typer.Argument(metavar="PEER", help="Name, DID, URL or URL#DID of a peer.")
+]
+Ticket = Annotated[
+    str, typer.Argument(metavar="TICKET", help="Id of the application; see `show`.")
+]
+Words = Annotated[str, typer.Option("--text", help="Words for people.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this file."""
+    app.add_typer(groups_app, name="groups")
+
+
+@groups_app.command("create")
+def create_group(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="Its name for people.")] = "",
+    invite: Annotated[
+        list[str] | None, typer.Option(help="Invite this peer; may be repeated.")
+    ] = None,
+    admin: Annotated[
+        list[str] | None, typer.Option(help="DID that manages it, too.")
+    ] = None,
+    hub: Annotated[
+        str | None, typer.Option(help="Peer that distributes its messages.")
+    ] = None,
+    join: Annotated[
+        str, typer.Option(help="invite, apply, both or closed.")
+    ] = "invite",
+    history: Annotated[
+        str, typer.Option(help="Events that a new member gets: none, all or a number.")
+    ] = "none",
+    max_members: Annotated[int, typer.Option(help="Most members.")] = 64,
+    rate: Annotated[
+        int, typer.Option(help="Messages of one member in a minute; 0: no limit.")
+    ] = 600,
+    as_json: Json = False,
+) -> None:
+    """Make a group."""
+    policy: dict[str, Any] = {
+        "join": join,
+        "history": int(history) if history.isdigit() else history,
+        "max_members": max_members,
+        "rate": rate,
+    }
+    body: dict[str, Any] = {"name": name, "policy": policy, "invite": invite or []}
+    body |= {"admins": admin or []} | ({"hub": hub} if hub else {})
+    found = client_of(context).post("/v1/groups", body)
+    print_one(found, [f"group {found['id']} is there"], as_json=as_json)
+
+
+@groups_app.command("list")
+def list_groups(context: typer.Context, as_json: Json = False) -> None:
+    """List the groups of this agent, invitations included."""
+    found = client_of(context).get("/v1/groups")
+    columns: dict[str, Column] = {
+        "ID": "id",
+        "NAME": lambda one: visible(one["name"]),
+        "STATE": "state",
+        "MEMBERS": lambda one: len(one["members"]),
+        "EVENTS": "last",
+        "HUB": lambda one: "this daemon" if one["is_hub"] else one["hub"],
+        "WAITING": lambda one: len(one["waiting"]),
+    }
+    print_list(found, found["groups"], columns, as_json=as_json)
+
+
+@groups_app.command("show")
+def show_group(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+    """Show a group with its members, and what waits to be decided."""
+    found = client_of(context).get(_path(group))
+    invited = found["invitation"]
+    told = [
+        ("group", found["id"]),
+        ("name", visible(found["name"])),
+        ("state", found["state"]),
+        ("hub", "this daemon" if found["is_hub"] else found["hub"]),
+        ("owner", found["owner"]),
+        ("members", [one["id"] for one in found["members"]]),
+        ("epoch", found["epoch"]),
+        ("events", found["last"]),
+        ("joined by", found["policy"]["join"]),
+        (
+            "waiting",
+            [
+                f"{one['kind']} {one['ticket']} of {one['peer']}: "
+                f"{visible(one['text'])}"
+                for one in found["waiting"]
+            ],
+        ),
+    ]
+    if invited is not None:
+        told.append(("invited by", invited["by"]))
+        told.append(("words", visible(invited["text"])))
+    print_one(found, told, as_json=as_json)
+
+
+@groups_app.command("invite")
+def invite(
+    context: typer.Context,
+    group: GroupId,
+    peer: Peer,
+    text: Words = "",
+    as_json: Json = False,
+) -> None:
+    """Invite a peer."""
+    body = {"peer": peer, "text": text}
+    found = client_of(context).post(f"{_path(group)}/invite", body)
+    print_one(found, [f"{peer} is invited"], as_json=as_json)
+
+
+@groups_app.command("accept")
+def accept(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+    """Accept an invitation."""
+    _do(context, group, "accept", as_json)
+
+
+@groups_app.command("decline")
+def decline(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+    """Refuse an invitation."""
+    _do(context, group, "decline", as_json)
+
+
+@groups_app.command("apply")
+def apply(
+    context: typer.Context,
+    hub: Peer,
+    group: GroupId,
+    text: Words = "",
+    as_json: Json = False,
+) -> None:
+    """Ask to join a group of others, whose hub is PEER."""
+    body = {"hub": hub, "group": group, "text": text}
+    found = client_of(context).post("/v1/groups/apply", body)
+    print_one(found, [f"you are: {found['state']}"], as_json=as_json)
+
+
+@groups_app.command("approve")
+def approve(
+    context: typer.Context, group: GroupId, ticket: Ticket, as_json: Json = False
+) -> None:
+    """Let an applicant join."""
+    _do(context, group, "approve", as_json, ticket=ticket)
+
+
+@groups_app.command("deny")
+def deny(
+    context: typer.Context,
+    group: GroupId,
+    ticket: Ticket,
+    text: Words = "",
+    as_json: Json = False,
+) -> None:
+    """Refuse an applicant."""
+    _do(context, group, "deny", as_json, ticket=ticket, text=text)
+
+
+@groups_app.command("leave")
+def leave(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+    """Leave a group."""
+    _do(context, group, "leave", as_json)
+
+
+@groups_app.command("remove")
+def remove(
+    context: typer.Context,
+    group: GroupId,
+    member: Annotated[str, typer.Argument(help="DID of the member.")],
+    text: Words = "",
+    as_json: Json = False,
+) -> None:
+    """Remove a member."""
+    _do(context, group, "remove", as_json, member=member, text=text)
+
+
+@groups_app.command("close")
+def close(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+    """End a group."""
+    _do(context, group, "close", as_json)
+
+
+@groups_app.command("delete")
+def delete(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+    """Delete what is kept here of a group that this agent is not in any more."""
+    found = client_of(context).post(f"{_path(group)}/delete")
+    print_one(found, [f"group {found['id']} is deleted here"], as_json=as_json)
+
+
+@groups_app.command("post")
+def post(
+    context: typer.Context,
+    group: GroupId,
+    text: Annotated[str, typer.Argument(help="The message.")],
+    as_json: Json = False,
+) -> None:
+    """Say something to all other members."""
+    found = client_of(context).post(f"{_path(group)}/messages", {"text": text})
+    number = found["number"]
+    told = "it goes out when the hub is back" if number is None else f"number {number}"
+    print_one(found, [told], as_json=as_json)
+
+
+@groups_app.command("watch")
+def watch(
+    context: typer.Context,
+    group: GroupId,
+    after: Annotated[int, typer.Option(help="Only events after this number.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Show what is said in a group, from the beginning on."""
+    client = client_of(context)
+    with contextlib.suppress(KeyboardInterrupt):
+        for event in client.events(f"{_path(group)}/events", after=after):
+            if event:
+                print(json_line(event) if as_json else _line(event), flush=True)
+
+
+def _line(event: dict[str, Any]) -> str:
+    data = event["data"]
+    proof = data["proof"]
+    vouched = "" if proof == "signed" else f" [{proof}]"
+    if "message" in data:
+        parts = data["message"].get("parts", ())
+        said = " ".join(
+            visible(str(one.get("text", one.get("value", one["kind"]))))
+            for one in parts
+        )
+    else:
+        said = f"({event['type']})"
+    return f"{event['number']} {when(event['at'])} {data['by']}{vouched}: {said}"
+
+
+def _path(group: str) -> str:
+    return f"/v1/groups/{segment(group)}"
+
+
+def _do(
+    context: typer.Context, group: str, act: str, as_json: bool, **body: str
+) -> None:
+    found = client_of(context).post(f"{_path(group)}/{act}", dict(body))
+    print_one(found, [f"group {group}: you are: {found['state']}"], as_json=as_json)

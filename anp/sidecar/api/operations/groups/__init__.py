@@ -1,0 +1,6 @@
+"""Groups in the local API.
+
+* `operations`: Groups in the local API: made, joined, managed, spoken in and followed.
+* `bodies`: The bodies of requests about groups.
+* `views`: Groups and their events, as the local API shows them.
+"""
