@@ -180,6 +180,10 @@ class Daemon:
             publish=self.events.publish,
         )
         self.groups.publish = self.subscriptions.publish
+        self.consensus.awaits = lambda peer: (
+            self.tasks.sessions.standing.is_awaited(peer)
+            or self.subscriptions.given.awaits(peer)
+        )
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation

@@ -22,6 +22,7 @@ from anp.errors import ErrorKind
 from anp.sidecar.mcp.contents import with_blocks
 from anp.sidecar.mcp.inbox import INBOX_TOOLS, InboxTools
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
+from anp.sidecar.mcp.subscriptions import SUBSCRIPTION_TOOLS, SubscriptionTools
 from anp.sidecar.mcp.tasks import TASK_TOOLS, TaskTools
 from anp.version import daemon_version
 from negotiation.exact_numbers import write_json
@@ -145,14 +146,20 @@ CALL = types.Tool(
 )
 
 
-GENERAL: Final = (FIND, DESCRIBE, CALL, *TASK_TOOLS, *INBOX_TOOLS)
+GENERAL: Final = (
+    *(FIND, DESCRIBE, CALL),
+    *TASK_TOOLS,
+    *INBOX_TOOLS,
+    *SUBSCRIPTION_TOOLS,
+)
 "The tools that every client gets."
 
 PROPERTIES: Final = {
     tool.name: tuple(tool.input_schema["properties"])
-    for tool in (*TASK_TOOLS, *INBOX_TOOLS)
+    for tool in (*TASK_TOOLS, *INBOX_TOOLS, *SUBSCRIPTION_TOOLS)
 }
 INBOX_NAMES: Final = frozenset(tool.name for tool in INBOX_TOOLS)
+SUBSCRIPTION_NAMES: Final = frozenset(tool.name for tool in SUBSCRIPTION_TOOLS)
 
 
 def make_server(api: LocalApi, *, peers: Sequence[str] = ()) -> Server[Any]:
@@ -223,6 +230,7 @@ class _Face:
         self._tools: dict[str, _PeerTool] = {}
         self._tasks = TaskTools(api)
         self._inbox = InboxTools(api)
+        self._subscriptions = SubscriptionTools(api)
 
     async def list_tools(
         self,
@@ -253,6 +261,8 @@ class _Face:
                     given = dict(_only(arguments, *PROPERTIES[name]))
                     if name in INBOX_NAMES:
                         return await self._inbox.call(name, given)
+                    if name in SUBSCRIPTION_NAMES:
+                        return await self._subscriptions.call(name, given)
                     return await self._tasks.call(context, name, given)
             if params.name not in self._tools:
                 await self._read_peers()
