@@ -7,4 +7,6 @@
 * `local_api`: the local API as the server uses it.
 * `inbox`: The tools of the MCP face for an agent that gets tasks: taken, told of,
   finished.
+* `groups`: The tools of the MCP face for groups: agents that hear one another, in one
+  order.
 """
