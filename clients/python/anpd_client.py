@@ -714,9 +714,7 @@ class Anpd:
         body = {"name": name, "invite": list(invite), **more}
         return self._ask("POST", "/v1/groups", body)[1]
 
-    def answer_invitation(
-        self, group_id: str, accept: bool = True
-    ) -> dict[str, Json]:
+    def answer_invitation(self, group_id: str, accept: bool = True) -> dict[str, Json]:
         """Join a group that our agent is invited into, or decline."""
         act = "accept" if accept else "decline"
         return self._ask("POST", f"{_group_path(group_id)}/{act}", {})[1]
