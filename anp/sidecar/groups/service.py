@@ -173,13 +173,14 @@ class GroupService:
         )
         for one in recent:
             machine.recall(number=one.number, by=one.by, ref=one.ref)
-        self._hubs[name] = GroupHub(
+        made = GroupHub(
             machine,
             self._shelf,
             self._wires,
             own=self._is_own,
             acknowledged=hub.acknowledged,
         )
+        self._add_hub(made)
 
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
@@ -251,9 +252,8 @@ class GroupService:
         )
         if hub:
             return await self._create_at(made, hub)
-        self._hubs[group] = one = GroupHub.create(
-            made, self._shelf, self._wires, own=self._is_own
-        )
+        one = GroupHub.create(made, self._shelf, self._wires, own=self._is_own)
+        self._add_hub(one)
         await one.log.durable()
         return self.known(group)
 
@@ -617,9 +617,8 @@ class GroupService:
         group = replace(
             group, hub=own, owner=line.peer, members=(), extra={}, last=0, epoch=1
         )
-        self._hubs[group.id] = hub = GroupHub.create(
-            group, self._shelf, self._wires, own=self._is_own
-        )
+        hub = GroupHub.create(group, self._shelf, self._wires, own=self._is_own)
+        self._add_hub(hub)
         answer = GroupAcknowledgement(group=group.id, ref=ref, state=hub.group)
         self._do(self._answer(hub, line, answer))
 
@@ -755,6 +754,11 @@ class GroupService:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many groups are open here"
             )
+
+    def _add_hub(self, hub: GroupHub) -> None:
+        self._hubs[hub.group.id] = hub
+        told = {"group": hub.group.id}
+        hub.changed = lambda: self.publish("group", told)
 
     def _tell(self, member: GroupMember) -> None:
         told = {"group": member.group.id, "state": str(member.state)}

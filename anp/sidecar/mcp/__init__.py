@@ -9,4 +9,6 @@
   finished.
 * `subscriptions`: The tools of the MCP face for subscriptions: tasks that times and
   events start.
+* `groups`: The tools of the MCP face for groups: agents that hear one another, in one
+  order.
 """
