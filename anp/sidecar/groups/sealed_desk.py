@@ -88,6 +88,7 @@ class SealedDesk:
                 verifies=keys,
                 random_bytes=os.urandom,
             )
+        seat.admins = frozenset(group.admins)
         return cls(seat, keys, group.id)
 
     @property
