@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,14 @@ class Agent:
             self._free.append((reader, writer))
             return answer
 
-    async def events(self, group: str, after: int = 0) -> AsyncIterator[dict[str, Any]]:
-        """Yield the events of a group, until the daemon ends."""
+    async def events(
+        self, group: str, after: int = 0, *, ready: Callable[[], None] | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the events of a group, until the daemon ends.
+
+        Args:
+            ready: Called when the daemon has begun to watch.
+        """
         reader, writer = await self._connect()
         try:
             path = f"/v1/groups/{group}/events"
@@ -63,7 +69,9 @@ class Agent:
             if b" 200 " not in status:
                 raise Refused(int(status.split()[1]), "no events")
             async for line in reader:
-                if line.startswith(b"data: "):
+                if line.startswith(b": anpd") and ready is not None:
+                    ready()
+                elif line.startswith(b"data: "):
                     yield json.loads(line[6:])
         finally:
             writer.close()

@@ -50,8 +50,10 @@ class Home:
         given = {f"ANPD_{name.upper()}": one for name, one in self._settings.items()}
         with (self.path.parent / f"{self.path.name}.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", *module, "--home", str(self.path)]
-                + ["up", "--port", port, "--ready-file", str(self._ready)],
+                [
+                    *(sys.executable, "-m", *module, "--home", str(self.path)),
+                    *("up", "--port", port, "--ready-file", str(self._ready)),
+                ],
                 env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **given},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -62,7 +64,7 @@ class Home:
         """Wait until peers can connect."""
         assert self.process is not None, "it was started"
         limit = time.monotonic() + START_TIMEOUT
-        while not self._ready.exists():  # noqa: ASYNC110 - a file has no event
+        while not self._ready.exists():
             if self.process.poll() is not None or time.monotonic() > limit:
                 raise RuntimeError(f"not ready: {self.log[-2000:]}")
             await asyncio.sleep(0.02)

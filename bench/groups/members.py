@@ -24,12 +24,9 @@ def text_of(event: dict[str, object]) -> str:
 
 
 async def _member(agent: Agent, group: str, ready: asyncio.Semaphore) -> None:
-    path, counted, known = f"/v1/groups/{group}/messages", 0, False
+    path, counted = f"/v1/groups/{group}/messages", 0
     about = await agent.ask("GET", f"/v1/groups/{group}")
-    async for event in agent.events(group, after=max(0, about["last"] - 1)):
-        if not known:
-            known = True
-            ready.release()
+    async for event in agent.events(group, about["last"], ready=ready.release):
         match text_of(event)[:1]:
             case "?":
                 await agent.ask("POST", path, {"text": "answer"})

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -57,12 +57,7 @@ class Ours:
                     await hub.agent.ask("POST", "/v1/peers/allow", allow)
                 sealed = {"sealed": True} if seal else {}
                 group = await join(homes[0], homes[1:], hub=hub, **sealed)
-                programs = subprocess.Popen(
-                    [sys.executable, "-m", "bench.groups.members", group]
-                    + [str(one.path) for one in homes[1:]],
-                    cwd=ROOT,
-                    stdout=subprocess.PIPE,
-                )
+                programs = _programs(group, homes[1:])
                 assert programs.stdout is not None
                 await asyncio.to_thread(programs.stdout.readline)
                 made = cls(homes[0], group, members)
@@ -130,3 +125,14 @@ class Ours:
             text = text_of(event)
             if text.startswith(("answer", "counted")):
                 self._answers.put_nowait(text)
+
+
+def _programs(group: str, members: Sequence[Home]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "bench.groups.members", group),
+            *(str(one.path) for one in members),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    )
