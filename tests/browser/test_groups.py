@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ SHOTS = Path("build/screenshots")
 
 async def check_looks(page: Page, name: str) -> None:
     """Look at a page in each width and theme, with axe-core's rules as well."""
-    SHOTS.mkdir(parents=True, exist_ok=True)
+    await asyncio.to_thread(SHOTS.mkdir, parents=True, exist_ok=True)
     for size in SIZES:
         await page.set_viewport_size(viewport(size))
         for theme in THEMES:

@@ -22,8 +22,9 @@ from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.service import GroupService, KnownGroup, NoGroup
 from anp.sidecar.groups.shelf import SEALED, StoredEvent
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
+from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
-from negotiation.errors import ApprovalPending, CapabilityFailed
+from negotiation.errors import CapabilityFailed
 from negotiation.natural import text_argument
 
 __all__ = ["ANSWERS", "GroupAgent", "message_of"]
