@@ -759,6 +759,7 @@ class GroupService:
         self._hubs[hub.group.id] = hub
         told = {"group": hub.group.id}
         hub.changed = lambda: self.publish("group", told)
+        hub.changed()
 
     def _tell(self, member: GroupMember) -> None:
         told = {"group": member.group.id, "state": str(member.state)}
