@@ -9,21 +9,27 @@ CALLERS := .venvs/callers
 A2A    := .venvs/a2a
 A2A_OLD := .venvs/a2a-0.3
 A2A_FRAMEWORK := .venvs/a2a-framework
+A2A_ADK := .venvs/a2a-adk
 A2A_JS := .venvs/a2a-js
 STAMP  := $(VENV)/.installed
 API    := .venvs/api
+SLIM   := .venvs/slim
 PIP    := -m pip --disable-pip-version-check -q
+
+# Each worker has half of the files, so that what a file shares is made once.
+SPREAD := -n 2 --dist worksteal
 
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call push-minute test-everything attacks obedient soak fuzz mutants explore clean
+.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
 
 help:
 	@echo "make demo    two daemons meet, agree and call (start here)"
 	@echo "make quick   the pure tests: no socket, no process, two minutes of CPU time at most"
 	@echo "make fast    all tests but those that take over two seconds"
 	@echo "make test    all tests, with the official SDK as a peer"
+	@echo "make test-long  more of the same: all pairs and all numbers, of which make test has a part"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make test-callers  every kind of caller against every kind of attachment (make test has it too)"
 	@echo "make test-clients  clients of A2A that others wrote, against the A2A face: a table"
@@ -32,8 +38,9 @@ help:
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
-	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states"
+	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states, sixty with inbox, callback and outbox"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
+	@echo "make cron-years  two years of cron in all zones that change their clocks, with kills (ten minutes)"
 	@echo "make push-minute  push notifications for a receiver that is away for a minute"
 	@echo "make test-everything  the MCP reference server attached, by every face"
 	@echo "make obedient over eighty attacks on a model that obeys every text (three minutes)"
@@ -106,6 +113,22 @@ $(A2A_FRAMEWORK)/.installed: tests/a2a/clients/requirements-framework.txt
 	$(A2A_FRAMEWORK)/bin/python $(PIP) install -r tests/a2a/clients/requirements-framework.txt
 	touch $@
 
+# Another library for groups of agents, which ours are measured against.
+slim-env: $(SLIM)/.installed
+
+$(SLIM)/.installed: bench/groups/slim/requirements.txt
+	test -x $(SLIM)/bin/python || $(PYTHON) -m venv $(SLIM)
+	$(SLIM)/bin/python $(PIP) install -r bench/groups/slim/requirements.txt
+	touch $@
+
+# Another one, which brings today's.
+a2a-adk-env: $(A2A_ADK)/.installed
+
+$(A2A_ADK)/.installed: tests/a2a/clients/requirements-adk.txt
+	test -x $(A2A_ADK)/bin/python || $(PYTHON) -m venv $(A2A_ADK)
+	$(A2A_ADK)/bin/python $(PIP) install -r tests/a2a/clients/requirements-adk.txt
+	touch $@
+
 # The JavaScript SDK; without node and npm its clients are left out of the table.
 a2a-js-env: $(A2A_JS)/.installed
 
@@ -115,7 +138,7 @@ $(A2A_JS)/.installed: tests/a2a/clients/package.json
 	if command -v npm; then cd $(A2A_JS) && npm install --no-audit --no-fund && touch .installed; else echo "no npm here: the JavaScript clients are left out"; fi
 
 # Clients that others wrote, against the A2A face: a table of clients and methods.
-test-clients: venv a2a-0.3-env a2a-framework-env a2a-js-env
+test-clients: venv a2a-0.3-env a2a-framework-env a2a-adk-env a2a-js-env
 	$(BIN)/python -m tests.a2a.clients
 
 # schemathesis pins other versions of what we use.
@@ -153,10 +176,14 @@ quick: venv
 	$(BIN)/python -m tests.loops -n 2 -m "not slow"
 
 fast: venv
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest $(SPREAD) -m "not slow"
 
 test: venv sdk-env agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest $(SPREAD)
+
+# All pairs of failures and steps, thousands of conversations: what is marked long.
+test-long: venv
+	$(BIN)/pytest $(SPREAD) -m long
 
 # Every kind of caller against every kind of attachment, through two daemons.
 test-callers: venv agents-env callers-env
@@ -226,15 +253,24 @@ corpus-control: venv
 kill: venv
 	ANPD_KILLS=50 $(BIN)/pytest -s tests/e2e/test_kill.py
 	ANPD_TASK_KILLS=35 $(BIN)/pytest -s tests/e2e/test_kill_tasks.py
+	ANPD_AGENT_KILLS=20 $(BIN)/pytest -s tests/e2e/test_kill_agents.py
 
 kill-files: venv
 	ANPD_FILE_KILLS=10 ANPD_FILE_SIZE=268435456 $(BIN)/pytest -n 0 -s tests/e2e/test_kill_files.py
+
+# A group of 2, 8 and 32 members over that library alone.
+bench-slim: venv slim-env
+	$(BIN)/python -m bench.groups.slim
 
 bench-files: venv
 	$(BIN)/python -m bench.files
 
 long-call: venv
 	ANPD_LONG_CALL=600 $(BIN)/pytest -s tests/e2e/test_long_calls.py -k three_times
+
+# A clock of its own runs; nothing waits. `make test` has a selection.
+cron-years: venv
+	$(BIN)/python -m tests.anp.interaction.triggers.cron_years
 
 # The receiver of push notifications is away for a real minute.
 push-minute: venv

@@ -17,9 +17,15 @@ def main() -> None:
     if problem:
         print(f"anpd: {problem}", file=sys.stderr)
         sys.exit(3)
-    from anp.cli.app import run
+    from anp.cli.call import quick_call
 
-    sys.exit(run(sys.argv[1:]))
+    words = sys.argv[1:]
+    code = quick_call(words)
+    if code is None:
+        from anp.cli.app import run
+
+        code = run(words)
+    sys.exit(code)
 
 
 def foreign_package() -> str | None:

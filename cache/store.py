@@ -13,6 +13,7 @@ from cache.parts.logs import LogStore
 from cache.parts.negotiations import NegotiationStore
 from cache.parts.peers import PeerStore
 from cache.parts.shelf import StoreLimits
+from cache.parts.subscriptions import SubscriptionStore
 from cache.parts.usage import UsageStore
 from cache.redis.database import RedisDatabase
 from cache.redis.place import DEFAULT_PREFIX, RedisPlace
@@ -30,6 +31,7 @@ class Store(
     UsageStore,
     LogStore,
     LeaseStore,
+    SubscriptionStore,
     GroupStore,
 ):
     """All data that outlives a run of the daemon; see `StoreBase`."""

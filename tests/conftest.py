@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.loops.guard import refusing
+from tests.loops.long import leave_out
 from tests.loops.quick import is_pure
 from tests.loops.shown import ShownClauses, is_whole_suite
 
@@ -34,6 +35,9 @@ settings.register_profile("long", deadline=None, max_examples=10_000)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=10)
 settings.load_profile("anpd")
 
+ABOUT_CHILDREN = ("tests/sandbox/", "tests/anp/sidecar/attachments/python/")
+"Here the processes start as daemons start them."
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add our option."""
@@ -53,14 +57,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure() -> None:
     """End what tests have shared."""
-    forks = sys.modules.get("tests.e2e.forks")
-    if forks is not None:
-        forks.close()
+    for name in ("tests.e2e.forks", "tests.e2e.children"):
+        shared = sys.modules.get(name)
+        if shared is not None:
+            shared.close()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what `make quick` does not run, before it is imported."""
     return True if config.getoption("quick") and not is_pure(collection_path) else None
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave out what only `make test-long` runs."""
+    leave_out(config, items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,4 +93,17 @@ def _pure(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     with refusing():
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forked_children(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork the Python children of daemons, but where a test is about them."""
+    is_about_them = any(one in request.node.nodeid for one in ABOUT_CHILDREN)
+    if request.config.getoption("quick") or is_about_them:
+        yield
+        return
+    from tests.e2e import children
+
+    with children.forked(children.parents.start):
         yield

@@ -20,4 +20,5 @@
   called.
 * `pipe`: the WebSocket of one link: the messages that wait to be sent, and an orderly
   end.
+* `handshake_answers`: the answers to what the core of a link asks during a handshake.
 """

@@ -38,10 +38,11 @@ from anp.channel.core.events import (
 from anp.channel.core.handshakes import TOO_MANY_CHANNELS
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import Before, LinkCore
+from anp.channel.handshake_answers import HandshakeAnswers
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
 from anp.channel.pipe import Pipe
-from anp.channel.refusals import CANNOT_SERVE, refusal_of, unable
+from anp.channel.refusals import CANNOT_SERVE, refusal_of
 from anp.channel.room import ChannelRoom
 from anp.channel.stranger_work import StrangerWork, counted, current_meter
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
@@ -98,9 +99,7 @@ class Link:
             now=time.monotonic(),
         )
         self._config = config
-        self._keeper = keeper
         self._identities = identities
-        self._resolver = resolver
         self._acceptor = acceptor
         self._on_peer = on_peer
         self._channels: dict[str, Channel] = {}
@@ -132,6 +131,18 @@ class Link:
             spawn=self._spawn,
             allow_long=self._allow_long_messages,
         )
+        self._handshakes = HandshakeAnswers(
+            self._core,
+            name=self.name,
+            resolver=resolver,
+            acceptor=acceptor,
+            keeper=keeper,
+            guest=guest,
+            ours=self._opening,
+            turn=self._turn,
+            pump=self._pump,
+            allow_long=self._allow_long_messages,
+        )
 
     @property
     def alive(self) -> bool:
@@ -142,11 +153,6 @@ class Link:
     def address(self) -> str:
         """The IP address of the other end; empty where there is none."""
         return self._pipe.address
-
-    @property
-    def channels(self) -> int:
-        """Number of open channels."""
-        return len(self._channels)
 
     @property
     def open_channels(self) -> Mapping[str, Channel]:
@@ -247,9 +253,8 @@ class Link:
         renewed = await self.open_channel(
             identity, channel.peer_did, replace(meta, lost_key=lost)
         )
-        if lost is not None and renewed.peer_meta.lost_key == replace(
-            lost, accepted=False
-        ):
+        told = renewed.peer_meta.lost_key
+        if lost is not None and told == replace(lost, accepted=False):
             self._core.leave_channel(
                 channel.id, "the peer has lost the key", unprocessed=True
             )
@@ -285,8 +290,7 @@ class Link:
             else:
                 self._proved.clear()
                 await self._proved.wait()
-        ended = self._channels.get(channel_id)
-        if ended is None:
+        if channel_id not in self._channels:
             raise ChannelClosed("the channel ended", by_peer=False)
         sent = self._core.send_frame(
             channel_id, frame, now=read_clocks(), message_id=message_id
@@ -350,9 +354,9 @@ class Link:
     async def _act(self, event: LinkEvent) -> None:
         match event:
             case NeedPeerKeyCheck():
-                self._spawn(self._check_key(event))
+                self._spawn(self._handshakes.check_key(event))
             case NeedHelloAnswer():
-                self._spawn(self._answer_hello(event))
+                self._spawn(self._handshakes.answer_hello(event))
             case ChannelOpened():
                 self._opened(event)
             case HandshakeRefused():
@@ -438,64 +442,6 @@ class Link:
         context.run(current_meter.set, self._guest.worked)
         context.run(lambda: self._spawn(counted(work)))
 
-    async def _check_key(self, event: NeedPeerKeyCheck) -> None:
-        error: PeerError | None = None
-        if self._guest is not None and event.session_id not in self._opening:
-            # The rest of the handshake is the most expensive that a stranger can ask.
-            await asyncio.sleep(self._guest.handshake_wait())
-        try:
-            await self._resolver.check_key(event.did, event.key_id, event.public_key)
-        except PeerError as exc:
-            error = exc
-        except CacheError as exc:
-            error = unable(exc, self.name)
-        await self._turn(
-            lambda: self._core.key_checked(event.session_id, error, now=read_clocks())
-        )
-        await self._pump()
-
-    async def _accepted(self, channel: Channel) -> None:
-        """Have the peer's key remembered: only now its handshake is complete."""
-        opened = channel.opened
-        try:
-            await self._resolver.accepted(
-                opened.peer_did, opened.key_id, opened.public_key
-            )
-        except PeerError as exc:
-            logger.warning(
-                "channel given up connection=%s reason=%s", self.name, exc.detail
-            )
-            await channel.close("the key is not the one we know", code=exc.code)
-        except CacheError as exc:
-            # The channel goes on; the next one has the key remembered.
-            logger.warning(
-                "a key was not remembered connection=%s reason=%s", self.name, exc
-            )
-        except Exception:
-            logger.exception("a key was not remembered connection=%s", self.name)
-
-    async def _answer_hello(self, event: NeedHelloAnswer) -> None:
-        try:
-            meta = await self._acceptor.answer_hello(event)
-        except (PeerError, CacheError) as exc:
-            error = exc if isinstance(exc, PeerError) else unable(exc, self.name)
-            logger.info(
-                "hello refused connection=%s reason=%s", self.name, error.detail
-            )
-            self._core.refuse_hello(
-                event.session_id, error.code, error.detail, now=read_clocks()
-            )
-        else:
-            lost = event.meta.lost_key
-            if lost is not None and self._keeper is not None:
-                answered = await self._keeper.answer(event.peer_did, lost)
-                meta = replace(meta, lost_key=answered)
-            # Now: the first frame may be read together with `finished`.
-            self._allow_long_messages(meta.common_max_message(event.meta))
-            answer = partial(self._core.answer_hello, event.session_id, meta)
-            await self._turn(lambda: answer(now=read_clocks()))
-        await self._pump()
-
     def _allow_long_messages(self, agreed: int | None = None) -> None:
         """Before the peer has proven who it is a message may have 64 KiB only.
 
@@ -511,7 +457,7 @@ class Link:
         if event.began is None or event.role is ChannelRole.PROVIDER:
             self._allow_long_messages()
         self._on_peer(self, event)
-        self._spawn(self._accepted(channel))
+        self._spawn(self._handshakes.accepted(channel))
         for remark in event.peer_meta.remarks:
             logger.info("hello remark connection=%s remark=%s", self.name, remark)
         logger.info(
@@ -520,13 +466,12 @@ class Link:
             event.role,
             event.peer_did,
         )
-        answer = (
-            event.own_meta if event.role is ChannelRole.PROVIDER else event.peer_meta
-        )
+        is_provider = event.role is ChannelRole.PROVIDER
+        answer = event.own_meta if is_provider else event.peer_meta
         binding = answer.used_protocol_hash or answer.selected_protocol
         if binding is not None and event.began is None:
             self._spawn(self.keys.keep(channel, binding))
-        if event.role is ChannelRole.PROVIDER:
+        if is_provider:
             self._spawn_counted(self._serve(channel))
             return
         opening = self._opening.get(event.session_id)

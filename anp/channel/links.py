@@ -113,7 +113,7 @@ class Links:
     @property
     def open_channels(self) -> int:
         """Number of channels that are open on all links."""
-        return sum(link.channels for link in self._links)
+        return sum(len(link.open_channels) for link in self._links)
 
     @property
     def channels(self) -> list[Channel]:

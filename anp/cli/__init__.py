@@ -7,4 +7,8 @@
 * `logs`: the form of log lines.
 * `commands`: the commands, one file for each group.
 * `demo`: the demo of two agents.
+* `call`: The command `call` itself, and a short way to it for the usual command lines.
+* `input`: Reads the input that an option names: a file, standard input, or JSON itself.
+* `local_http`: HTTP to a daemon over its Unix socket, with the standard library alone.
+* `words`: The first words of a command line, and the file that each is loaded from.
 """

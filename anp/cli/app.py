@@ -1,4 +1,4 @@
-"""The commands' root: global options, and which file has which group."""
+"""The root of all commands, with the global options."""
 
 from __future__ import annotations
 
@@ -10,30 +10,14 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from anp.cli.commands import (
-    a2a,
-    attachments,
-    calls,
-    configuration,
-    daemon,
-    exposure,
-    groups,
-    identity,
-    live,
-    negotiations,
-    operation,
-    peers,
-    protocol_actions,
-    servers,
-    spend,
-)
-from anp.cli.commands.tasks import sessions, tasks
 from anp.cli.output import Settings, fail, guarded
+from anp.cli.words import RootGroup
 from anp.errors import EXIT_CODES, ErrorKind
 
 __all__ = ["app", "run"]
 
 app = typer.Typer(
+    cls=RootGroup,
     name="anpd",
     help="A sidecar that lets any two AI agents talk to each other.",
     no_args_is_help=True,
@@ -77,28 +61,6 @@ def _root(
         *("asyncio", "uvicorn.error"),
     ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-
-
-for group in (
-    daemon,
-    attachments,
-    exposure,
-    identity,
-    negotiations,
-    live,
-    calls,
-    tasks,
-    sessions,
-    groups,
-    a2a,
-    servers,
-    protocol_actions,
-    peers,
-    spend,
-    configuration,
-    operation,
-):
-    group.register(app)
 
 
 def run(arguments: Sequence[str]) -> int:

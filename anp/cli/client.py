@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from anp.cli.local_http import LocalHttp, LostError
 from anp.cli.output import Settings
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.home.home import Home, find_home
 from negotiation.exact_numbers import read_number, write_json
 
 if TYPE_CHECKING:
-    import httpx
     import typer
 
     from anp.sidecar.config.settings import Config
@@ -28,6 +28,15 @@ __all__ = [
     "problem_error",
     "segment",
 ]
+
+BAD = 400
+"The first status of HTTP that is an error."
+
+WAITS = 202
+"The status of a call that waits for an owner."
+
+PIECE = 1 << 16
+"Bytes of a file that are read at once."
 
 
 def segment(text: str) -> str:
@@ -68,9 +77,6 @@ class Client:
     """One daemon's local API."""
 
     def __init__(self, home: Home) -> None:
-        # Imported on first use, so that `--help` stays fast.
-        import httpx
-
         address = home.read_api()
         socket, headers = address.socket, {}
         self._no_owner = ""
@@ -81,21 +87,16 @@ class Client:
             # Another user, such as one in a container beside the daemon's: enough for
             # calls, and a refusal says what is missing.
             self._no_owner = exc.detail
-        self._http = httpx.Client(
-            transport=httpx.HTTPTransport(uds=socket),
-            base_url="http://anpd",
-            timeout=None,
-            headers=headers,
-        )
+        self._http = LocalHttp(socket, headers)
         self._home = home
 
     def get(self, path: str, **params: str) -> Any:
         """Return the JSON at `path`."""
-        return _read(self._ask("GET", path, params=params))
+        return _read(self._ask("GET", path, params=params)[1])
 
     def get_bytes(self, path: str, **params: str) -> bytes:
         """Return the bytes at `path`."""
-        return self._ask("GET", path, params=params).content
+        return self._ask("GET", path, params=params)[1]
 
     def download(self, path: str) -> Generator[bytes, None, None]:
         """Give the bytes at `path` as they come; they are whole if it does not raise.
@@ -103,15 +104,15 @@ class Client:
         Raises:
             CallError: The daemon does not answer, or refuses.
         """
-        import httpx
-
         try:
-            with self._http.stream("GET", path) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise self._refusal(answer)
-                yield from answer.iter_raw()
-        except httpx.HTTPError as exc:
+            with self._http.ask("GET", path) as answer:
+                if answer.status >= BAD:
+                    raise self._refusal(answer.status, answer.read())
+                while piece := answer.read1(PIECE):
+                    yield piece
+                if answer.length:
+                    raise LostError("the file ended early", sent=True)
+        except LostError as exc:
             raise self._unreachable(exc) from exc
 
     def upload(self, path: Path, *, name: str, media_type: str) -> Any:
@@ -125,7 +126,7 @@ class Client:
                 answer = self._ask(
                     "POST",
                     "/v1/files",
-                    content=file,
+                    body=file,
                     headers={
                         "content-type": "application/octet-stream",
                         "content-length": str(os.fstat(file.fileno()).st_size),
@@ -136,14 +137,13 @@ class Client:
             raise CallError(
                 ErrorKind.USAGE, f"{path} cannot be read: {exc.strerror}"
             ) from exc
-        return _read(answer)
+        return _read(answer[1])
 
     def post(
         self, path: str, body: dict[str, Any] | None = None, **headers: str
     ) -> Any:
         """Post JSON and return the answer."""
-        data = body if body is not None else {}
-        return _read(self._ask("POST", path, json=data, headers=headers))
+        return _read(self._post(path, body, headers)[1])
 
     def call(self, body: dict[str, Any]) -> Any:
         """Call a peer and return the result.
@@ -155,14 +155,14 @@ class Client:
             CallError: There is no result.
         """
         try:
-            answer = self._ask("POST", "/v1/calls", json=body)
+            status, content = self._post("/v1/calls", body)
         except KeyboardInterrupt:
             # The daemon takes the call back, but the peer may have begun with it.
             raise CallError(
                 ErrorKind.INTERRUPTED, "interrupted", may_have_run=True
             ) from None
-        found = _read(answer)
-        if answer.status_code != 202:
+        found = _read(content)
+        if status != WAITS:
             return found
         return self.take_back(found)
 
@@ -190,55 +190,68 @@ class Client:
         Raises:
             CallError: The daemon does not answer, or refuses.
         """
-        import httpx
-
         headers = {"last-event-id": str(after)} if after else {}
+        method, data = "GET", None
+        if body is not None:
+            method, data = "POST", _written(body)
+            headers["content-type"] = "application/json"
         try:
-            method = "GET" if body is None else "POST"
-            with self._http.stream(method, path, json=body, headers=headers) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise self._refusal(answer)
+            with self._http.ask(method, path, body=data, headers=headers) as answer:
+                if answer.status >= BAD:
+                    raise self._refusal(answer.status, answer.read())
                 yield {}
-                for line in answer.iter_lines():
-                    if line.startswith("data: "):
-                        yield json.loads(
-                            line.removeprefix("data: "), parse_float=read_number
-                        )
-        except httpx.HTTPError as exc:
+                for line in answer:
+                    if line.startswith(b"data: "):
+                        yield _read(line.removeprefix(b"data: "))
+        except LostError as exc:
             raise self._unreachable(exc) from exc
 
     def post_bytes(self, path: str, body: bytes, **params: str) -> Any:
         """Post the bytes of a JSON file as they are, and return the answer."""
         headers = {"content-type": "application/json"}
         return _read(
-            self._ask("POST", path, content=body, headers=headers, params=params)
+            self._ask("POST", path, body=body, headers=headers, params=params)[1]
         )
 
-    def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        import httpx
+    def _post(
+        self,
+        path: str,
+        body: dict[str, Any] | None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, bytes]:
+        sent = {"content-type": "application/json", **(headers or {})}
+        data = _written({} if body is None else body)
+        return self._ask("POST", path, body=data, headers=sent)
 
-        if "json" in options:
-            # The library would round a number such as 12345678901234567.89.
-            options["content"] = write_json(options.pop("json"), ensure_ascii=False)
-            headers = {"content-type": "application/json"}
-            options["headers"] = headers | options.get("headers", {})
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | IO[bytes] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> tuple[int, bytes]:
+        """Return the status and the content of an answer that is none of an error."""
         try:
-            answer = self._http.request(method, path, **options)
-        except httpx.HTTPError as exc:
+            with self._http.ask(
+                method, path, params=params, body=body, headers=headers
+            ) as answer:
+                status, content = answer.status, answer.read()
+        except LostError as exc:
             # Who took the request may have acted on it before it went away.
-            sent = method == "POST" and not isinstance(exc, httpx.ConnectError)
+            sent = method == "POST" and exc.sent
             raise self._unreachable(exc, may_have_run=sent) from exc
-        if answer.is_success:
-            return answer
-        raise self._refusal(answer)
+        if status < BAD:
+            return status, content
+        raise self._refusal(status, content)
 
-    def _refusal(self, answer: httpx.Response) -> CallError:
+    def _refusal(self, status: int, content: bytes) -> CallError:
         try:
-            problem = answer.json()
+            problem = json.loads(content)
         except ValueError:
             problem = None
-        error = problem_error(problem, status=answer.status_code)
+        error = problem_error(problem, status=status)
         if self._no_owner and isinstance(problem, dict) and "needed_scope" in problem:
             return CallError(error.kind, f"{error.detail} ({self._no_owner})")
         return error
@@ -252,8 +265,13 @@ class Client:
         )
 
 
-def _read(answer: httpx.Response) -> Any:
-    return answer.json(parse_float=read_number)
+def _written(body: dict[str, Any]) -> bytes:
+    """Return JSON whose numbers are exact, such as 12345678901234567.89."""
+    return write_json(body, ensure_ascii=False).encode()
+
+
+def _read(content: bytes) -> Any:
+    return json.loads(content, parse_float=read_number)
 
 
 def problem_error(problem: Any, *, status: int | None = None) -> CallError:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
-from anp.interaction.elements import party_name
 from negotiation.exact_numbers import write_json
 
 __all__ = [
@@ -204,6 +203,9 @@ def visible(text: str) -> str:
 
 def call_line(one: dict[str, Any]) -> str:
     """Return a call on one line, for people."""
+    # Imported late: most commands print no calls.
+    from anp.interaction.elements import party_name
+
     arrow = "->" if one["direction"] == "made" else "<-"
     words = [
         when(one["at"]),

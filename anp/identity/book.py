@@ -23,7 +23,7 @@ from anp.identity.address import (
     normalise_url,
     url_of_did_all,
 )
-from anp.identity.dids import agent_of, check_did, same_agent
+from anp.identity.dids import agent_name, check_did, same_agent
 
 __all__ = ["MAX_NAMES", "AddressBook", "BookStore", "Destination"]
 
@@ -47,7 +47,7 @@ class BookStore(Protocol):
         """Pin `did` at `url`, lasting."""
 
     def url_of(self, agent: str) -> str | None:
-        """Return the URL pinned last for the DIDs of `agent` (`agent_of`), or None."""
+        """Return the URL pinned last for the DIDs of an `agent_name`, or None."""
 
     def get_name(self, name: str) -> PeerAddress | None:
         """Return the address that was added under a name, or None."""
@@ -113,7 +113,7 @@ class AddressBook:
         self._urls = {}
         for entry in found.values():
             if entry.did is not None and entry.url is not None:
-                self._urls.setdefault(_agent(entry.did), entry.url)
+                self._urls.setdefault(agent_name(entry.did), entry.url)
 
     def entries(self) -> list[PeerAddress]:
         """Return every entry: those of the configuration, then those that were added.
@@ -271,7 +271,7 @@ class AddressBook:
         return f"no peer is called {name} in the address book; {known}"
 
     def _url_of(self, did: str) -> str:
-        agent = _agent(did)
+        agent = agent_name(did)
         known = self._urls.get(agent) or self._added_url(agent)
         known = known or self._pins.url_of(agent)
         if known is not None:
@@ -286,7 +286,9 @@ class AddressBook:
 
     def _added_url(self, agent: str) -> str | None:
         added = (one for one in self._pins.names() if one.did and one.url)
-        return next((one.url for one in added if _agent(one.did or "") == agent), None)
+        return next(
+            (one.url for one in added if agent_name(one.did or "") == agent), None
+        )
 
     def _refuse_other(self, url: str, pinned: str | None, did: str) -> None:
         if pinned is not None and not _is_same(pinned, did):
@@ -302,10 +304,3 @@ def _is_same(one: str, other: str) -> bool:
         return same_agent(one, other)
     except PeerError:  # one of them is a broken did:key, so nobody's
         return False
-
-
-def _agent(did: str) -> str:
-    try:
-        return agent_of(did)
-    except PeerError:  # a broken did:key, so nobody's
-        return did

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 import base58
 from cryptography.hazmat.primitives import serialization
@@ -23,6 +24,7 @@ __all__ = [
     "WEB_METHODS",
     "Identities",
     "LocalIdentity",
+    "agent_name",
     "agent_of",
     "canonical_did",
     "check_did",
@@ -251,6 +253,20 @@ def agent_of(did: str) -> str:
             return did
 
 
+@lru_cache(maxsize=4096)
+def agent_name(did: str) -> str:
+    """Return the one DID that stands for all of the key of `did`; see `agent_of`.
+
+    So a rule about one DID holds for the peer under each of them, also for a peer
+    that was ruled out before it was ever met.
+    """
+    try:
+        return agent_of(did)
+    except PeerError:
+        # A `did:key` of another kind of key has no other form.
+        return did
+
+
 def same_agent(one: str, other: str) -> bool:
     """Say whether two DIDs are surely of one key, as far as the texts alone can tell.
 
@@ -335,6 +351,10 @@ class Identities:
     def canonical(self) -> str:
         """The DID under which our own side of records is kept."""
         return self._did_key
+
+    def key_for(self, purpose: bytes) -> PrivateKey:
+        """Return a key of ours that signs for one purpose and stands in no DID."""
+        return self._key.for_purpose(purpose)
 
     def for_did(self, did: str) -> LocalIdentity | None:
         """Return the identity to answer with when addressed as `did`, or None."""

@@ -22,6 +22,8 @@ __all__ = ["MAX_KEY_FILE", "PrivateKey"]
 MAX_KEY_FILE = 16 * 1024
 "Largest key file that is read, in bytes; a real one has 241."
 
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"Number of the points of P-256."
 
 _Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
@@ -118,6 +120,12 @@ class PrivateKey:
             serialization.NoEncryption(),
         )
         return HKDF(hashes.SHA256(), size, salt=None, info=purpose).derive(value)
+
+    def for_purpose(self, purpose: bytes) -> PrivateKey:
+        """Return a P-256 key for one purpose, so that no signature counts for two."""
+        # 128 bits more than the order has make every key as likely (FIPS 186-5, A.2.1).
+        number = int.from_bytes(self.derive(purpose, 48), "big") % (_ORDER - 1) + 1
+        return PrivateKey(ec.derive_private_key(number, ec.SECP256R1()))
 
     def _pem(self) -> bytes:
         return self._key.private_bytes(

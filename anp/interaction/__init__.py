@@ -2,6 +2,7 @@
 
 * `elements`: the objects that agents exchange, and the events of a session's log.
 * `states`: the states of a task: one table of changes, and who may make them.
+* `wishes`: news and subscriptions that the requester wants.
 * `errors`: the error that refuses an operation.
 * `stored`: the bytes in which events, heads and tasks are stored.
 * `chunks`: chunks of messages, cut and put together within limits.
@@ -9,8 +10,12 @@
 * `record`: the state of a session on one side, made of its events.
 * `receiver`: the peer's operations: who may do what, and what follows.
 * `conversation`: the machine of one session on one side, with the agent's commands.
+* `plan`: a task that is made of others, and the way of a task through daemons.
 * `runs`: Sets of numbers as runs: the first and the last number of each, in turn.
 * `step`: Everything that follows from one input to a session, or from several at a
   time.
 * `groups`: Groups: members that talk through one hub, which numbers every message.
+* `sealing`: sealed groups, whose hub forwards messages that only the members can read.
+* `triggers`: Subscriptions: what starts a task again and again, without I/O and without
+  a clock.
 """

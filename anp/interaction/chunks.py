@@ -17,6 +17,9 @@ from anp.interaction.stored import element_size, fingerprint
 
 __all__ = ["ChunkAssembler", "ChunkLimits", "join_parts", "split_message"]
 
+MAX_CONTENT: Final = 512 * 1024
+"Bytes of content in one frame; larger texts and bytes go in chunks."
+
 MAX_REMEMBERED: Final = 1024
 "Messages whose chunks came too late that are remembered."
 

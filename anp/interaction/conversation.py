@@ -68,14 +68,20 @@ class Conversation(Receiver):
         *,
         wall_now: datetime,
         limits: InteractionLimits | None = None,
+        protocol: str = "",
     ) -> tuple[Self, Step]:
-        """Open a session of our own; its requester is who we are."""
+        """Open a session of our own; its requester is who we are.
+
+        Args:
+            protocol: URI of the one that is to carry it; empty for the best.
+        """
         limits = limits or InteractionLimits()
         check_session(session, limits.max_participants)
         session = replace(
             session, state=SessionState.OPEN, created=session.created or wall_now
         )
         made = cls(session, own=session.requester.id, limits=limits)
+        made.protocol = protocol
         step = Step()
         made._add(step, session, by=made.own, wall_now=wall_now)
         return made, step

@@ -38,6 +38,7 @@ __all__ = [
     "SessionEvent",
     "SessionHead",
     "SessionState",
+    "SubscriptionWish",
     "Task",
     "TaskChange",
     "TaskProgress",
@@ -59,6 +60,9 @@ def party_name(party: str) -> str:
     is_issued = name.startswith(JWT)
     if is_issued:
         return f"{unquote(name.removeprefix(JWT))} (A2A, by JWT)"
+    if name.startswith(":"):
+        # A program here that has this daemon give parts of its task to others.
+        return f"this {name[1:]}"
     return f"{name} (A2A)"
 
 
@@ -406,6 +410,9 @@ class PushTarget:
 
     credentials: str = ""
 
+    grant: str = ""
+    "Hash of the token with which it was set, and with which it ends; empty for none."
+
     told: int = 0
     "Number of the newest event of which it is told."
 
@@ -436,8 +443,22 @@ class SessionHead:
     "The requester's wishes for news that stand."
 
     pushes: tuple[PushTarget, ...] = ()
+    subscriptions: Mapping[str, str] = field(default_factory=dict)
+    "Capabilities of its subscriptions, by their ids."
     threads: Mapping[str, str] = field(default_factory=dict)
     "Names by which agents of ours know the session, by their attachments."
+    protocol: str = ""
+    """URI of the protocol that alone carries a session of ours, empty for the best; of
+    a peer's session, the one over which it spoke last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionWish:
+    """The requester has the executor watch triggers and do a task, or ends that."""
+
+    id: str
+    subscription: Extra | None = None
+    "The object with triggers and task, as JSON; None ends it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -454,10 +475,10 @@ EventContent = (
     | CancelRequest
     | Message
     | Registration
+    | SubscriptionWish
 )
-"""The content of an event: a session as it was opened, changed or closed; a task as it
-was created; a change or progress of a task; a request to cancel it; a message; a wish
-for news; or nothing that can be read."""
+"""The content of an event: a session as it is now; a new task; a change or progress of
+it; a request to cancel it; a message; a wish; or nothing that can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -219,6 +219,8 @@ Operation = (
     | MessageSend
     | NotifyRegister
     | NotifyUnregister
+    | SubscribeCreate
+    | SubscribeCancel
     | Acknowledgement
     | RefusedOperation
 )
@@ -250,9 +252,7 @@ def check_session(session: Session, max_participants: int) -> None:
             InteractionFault.INVALID,
             f"a session has 1 to {max_participants} participants",
         )
-    if len({*ids}) != len(ids) or any(
-        one.id == session.requester.id for one in session.participants
-    ):
+    if len({*ids}) != len(ids) or session.requester.id in {one for one, _ in ids}:
         raise InteractionError(
             InteractionFault.INVALID, "a party takes part once in each mode"
         )

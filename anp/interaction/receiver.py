@@ -8,7 +8,6 @@ from datetime import datetime
 from anp.interaction.elements import (
     CancelRequest,
     Message,
-    Registration,
     SenderRole,
     Session,
     SessionState,
@@ -28,6 +27,8 @@ from anp.interaction.operations import (
     SessionClose,
     SessionOpen,
     SessionUpdate,
+    SubscribeCancel,
+    SubscribeCreate,
     TaskCancel,
     TaskCreate,
     TaskGet,
@@ -35,7 +36,6 @@ from anp.interaction.operations import (
     check_session,
     party_ids,
 )
-from anp.interaction.record import SessionRecord
 from anp.interaction.states import (
     UNREPORTED,
     TaskState,
@@ -48,6 +48,7 @@ from anp.interaction.states import (
 )
 from anp.interaction.step import RefusedSend, Step
 from anp.interaction.stored import fingerprint
+from anp.interaction.wishes import Wishes
 
 __all__ = ["Receiver"]
 
@@ -58,7 +59,7 @@ NOT_YET = frozenset({InteractionFault.UNKNOWN_SESSION, InteractionFault.UNKNOWN_
 "Refusals that end with the arrival of an operation that was lost before."
 
 
-class Receiver(SessionRecord):
+class Receiver(Wishes):
     """Takes the operations of peers."""
 
     def receive(
@@ -108,9 +109,13 @@ class Receiver(SessionRecord):
                 self._message(
                     step, message, sender, ref=ref, now=now, wall_now=wall_now
                 )
-            case NotifyRegister() | NotifyUnregister():
-                self._check_requester(sender)
-                self._wish(step, _wish_of(operation), sender, ref, wall_now)
+            case (
+                NotifyRegister()
+                | NotifyUnregister()
+                | SubscribeCreate()
+                | SubscribeCancel()
+            ):
+                self._on_wish(step, operation, sender, ref, wall_now)
         ack = Acknowledgement(session=self.session.id, ref=ref, task=task)
         step.sends.append(Send(to=sender, ref=0, operation=ack))
         return step
@@ -212,12 +217,6 @@ class Receiver(SessionRecord):
 
     # Sessions
 
-    def _check_requester(self, sender: str) -> None:
-        if sender != self.session.requester.id:
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "only the requester manages the session"
-            )
-
     def _repeated_open(self, session: Session) -> None:
         mine = self.session
         same_parties = party_ids(session) == party_ids(mine)
@@ -257,10 +256,6 @@ class Receiver(SessionRecord):
         for task in self.unfinished:
             if task.executor == self.own:
                 self._stop(step, task, wall_now=wall_now)
-
-    def _check_open(self, wall_now: datetime) -> None:
-        if not self.is_open(wall_now):
-            raise InteractionError(InteractionFault.CLOSED, "the session is closed")
 
     # Tasks
 
@@ -304,13 +299,6 @@ class Receiver(SessionRecord):
         self._add(step, task, by=sender, ref=ref, wall_now=wall_now)
         step.offered.append(task)
 
-    def _check_room(self) -> None:
-        if len(self.tasks) >= self._limits.max_tasks:
-            raise InteractionError(
-                InteractionFault.TOO_MANY,
-                f"a session has at most {self._limits.max_tasks} tasks",
-            )
-
     def _reported_by(
         self,
         step: Step,
@@ -322,7 +310,7 @@ class Receiver(SessionRecord):
         wall_now: datetime,
     ) -> None:
         content = update.content
-        task = self._task(content.task)
+        task = self._reported_task(content.task, sender)
         if sender != task.executor:
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED, "only the executor reports on a task"
@@ -344,6 +332,8 @@ class Receiver(SessionRecord):
             for message in update.messages
             if not self._check_message(message, sender, wall_now)
         ]
+        if task.id not in self.tasks:
+            self._add(step, task, by=sender, wall_now=wall_now)
         for message in fresh:
             self._message(step, message, sender, ref=ref, now=now, wall_now=wall_now)
         if is_old or is_same:
@@ -489,11 +479,3 @@ class Receiver(SessionRecord):
             raise InteractionError(
                 InteractionFault.STATE, f"the task is {task.state} already"
             )
-
-
-def _wish_of(operation: NotifyRegister | NotifyUnregister) -> Registration:
-    if isinstance(operation, NotifyUnregister):
-        return Registration(task=operation.task, address="")
-    return Registration(
-        task=operation.task, address=operation.address, expires=operation.expires
-    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from anp.errors import LocalError
 from anp.interaction.chunks import ChunkAssembler, ChunkLimits
@@ -24,6 +24,7 @@ from anp.interaction.elements import (
     SessionEvent,
     SessionHead,
     SessionState,
+    SubscriptionWish,
     Task,
     TaskChange,
     TaskProgress,
@@ -39,6 +40,8 @@ from anp.interaction.operations import (
     SessionClose,
     SessionOpen,
     SessionUpdate,
+    SubscribeCancel,
+    SubscribeCreate,
     TaskCancel,
     TaskCreate,
     TaskUpdate,
@@ -89,6 +92,7 @@ class SessionRecord:
     ) -> None:
         self.session = session
         self.own = own
+        self.protocol = ""
         self.tasks: dict[str, Task] = {}
         "All tasks by id, without messages and inputs."
 
@@ -100,6 +104,9 @@ class SessionRecord:
 
         self.pushes: dict[tuple[str, str], PushTarget] = {}
         "Addresses that are told of a task, by the task and their own ids."
+        self.subscriptions: dict[str, str] = {}
+        "Capabilities of the subscriptions that it carries, by their ids."
+
         self.threads: dict[str, str] = {}
         "Names by which agents of ours know the session; stored with the next event."
 
@@ -162,7 +169,9 @@ class SessionRecord:
             },
             registered=tuple(self.registered.values()),
             pushes=tuple(self.pushes.values()),
+            subscriptions=dict(self.subscriptions),
             threads=dict(self.threads),
+            protocol=self.protocol,
         )
 
     def is_open(self, wall_now: datetime) -> bool:
@@ -202,9 +211,10 @@ class SessionRecord:
 
     def news_address(self, wall_now: datetime) -> str:
         """Return where the requester wants news of the session, or nothing."""
-        wishes = self.registered.values()
-        valid = (w for w in wishes if w.expires is None or w.expires > wall_now)
-        return next((one.address for one in valid), "")
+        for one in self.registered.values():
+            if one.expires is None or one.expires > wall_now:
+                return one.address
+        return ""
 
     # For the classes above.
 
@@ -223,11 +233,9 @@ class SessionRecord:
     ) -> None:
         self.last = head.last
         self.tasks = {task.id: task for task in tasks}
-        self._unfinished = {
-            name: None
-            for name, task in self.tasks.items()
-            if not is_terminal(task.state)
-        }
+        self._unfinished = dict.fromkeys(
+            name for name, task in self.tasks.items() if not is_terminal(task.state)
+        )
         self._opened = dict(head.opened)
         self._unacknowledged = {
             peer: dict.fromkeys(numbers_in(runs))
@@ -236,6 +244,8 @@ class SessionRecord:
         self.registered = {one.task: one for one in head.registered}
         self.pushes = {(one.task, one.id): one for one in head.pushes}
         self.threads = dict(head.threads)
+        self.subscriptions = dict(head.subscriptions)
+        self.protocol = head.protocol
         for event in events:
             self._remember(event)
             message = event.content
@@ -301,20 +311,10 @@ class SessionRecord:
                 self.registered[wish.task] = wish
             case Registration(task=name):
                 self.registered.pop(name, None)
-            case TaskProgress() | Message() | Unreadable():
+            case SubscriptionWish(id=name, subscription=wanted) if wanted is not None:
+                self.subscriptions[name] = _capability_of(wanted)
+            case TaskProgress() | Message() | Unreadable() | SubscriptionWish():
                 pass
-
-    def _wish(
-        self, step: Step, wish: Registration, by: str, ref: int, wall_now: datetime
-    ) -> None:
-        """Keep a wish of the requester's for news, unless it stands already."""
-        if wish.task:
-            self._task(wish.task)
-        before = self.registered.get(
-            wish.task, Registration(address="", task=wish.task)
-        )
-        if wish != before:
-            self._add(step, wish, by=by, ref=ref, wall_now=wall_now)
 
     def _set(self, step: Step, task: Task, **fields: object) -> None:
         if is_terminal(task.state):
@@ -374,7 +374,7 @@ class SessionRecord:
     def _targets(self, content: EventContent) -> list[str]:
         """Return the peers that have to know of an event of ours."""
         match content:
-            case Session() | Registration():
+            case Session() | Registration() | SubscriptionWish():
                 return self.peers() if self.is_requester else []
             case Task(state=TaskState.HELD) | Unreadable():
                 return []
@@ -422,6 +422,13 @@ class SessionRecord:
                 return MessageSend(message=message)
             case Registration() as wish:
                 return _wished(self.session.id, wish)
+            case SubscriptionWish(id=name, subscription=None):
+                return SubscribeCancel(session=self.session.id, id=name)
+            case SubscriptionWish(id=name, subscription=wanted):
+                whole = {**(wanted or {}), "id": name, "sessionId": self.session.id}
+                return SubscribeCreate(
+                    session=self.session.id, id=name, subscription=whole
+                )
             case TaskChange(at=at) as change:
                 return TaskUpdate(session=self.session.id, content=change, at=at)
             case TaskProgress() as progress:
@@ -444,6 +451,12 @@ def _wished(session: str, wish: Registration) -> Operation:
     return NotifyRegister(
         session=session, task=wish.task, address=wish.address, expires=wish.expires
     )
+
+
+def _capability_of(subscription: Mapping[str, Any]) -> str:
+    task = subscription.get("task")
+    found = task.get("capability") if isinstance(task, Mapping) else None
+    return found if isinstance(found, str) else ""
 
 
 def _place(message: Message) -> tuple[str, int]:

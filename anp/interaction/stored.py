@@ -32,6 +32,7 @@ from anp.interaction.elements import (
     SessionEvent,
     SessionHead,
     SessionState,
+    SubscriptionWish,
     Task,
     TaskChange,
     TaskProgress,
@@ -61,6 +62,7 @@ _KINDS: Final[dict[str, type[Any]]] = {
     "cancel": CancelRequest,
     "message": Message,
     "registration": Registration,
+    "subscription": SubscriptionWish,
 }
 "Kinds of content that an event may have."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -9,7 +10,15 @@ from typing import Any, Final
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.protocols.timestamps import read_timestamp
 
-__all__ = ["MAX_ID", "Fields", "invalid"]
+__all__ = [
+    "MAX_ID",
+    "MAX_ITEMS",
+    "MAX_PARTIES",
+    "MAX_REF",
+    "Fields",
+    "given_fields",
+    "invalid",
+]
 
 MAX_ID: Final = 512
 "Longest id, in characters (GBZ-Q18)."
@@ -20,10 +29,30 @@ MAX_TEXT: Final = 8192
 MAX_ADDRESS: Final = 2048
 "Longest address, in characters."
 
+MAX_REF: Final = 2**53 - 1
+"Largest number of an operation."
+
+MAX_ITEMS: Final = 1024
+"Parts of a message, messages of a task, and inputs, each."
+
+MAX_PARTIES: Final = 256
+"Participants of a session besides its requester."
+
+_MIME: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
+    r"(?:[ \t]*;[\x20-\x7e\t]{0,256})?"
+)
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
 
 def invalid(text: str) -> InteractionError:
     """Return the error for an object that is not as its table has it."""
     return InteractionError(InteractionFault.INVALID, text)
+
+
+def given_fields(**fields: Any) -> dict[str, Any]:
+    """Return the fields that say something."""
+    return {name: value for name, value in fields.items() if value}
 
 
 class Fields:
@@ -45,6 +74,12 @@ class Fields:
     def rest(self) -> Mapping[str, Any]:
         """The fields that nobody asked for, which are kept (GBZ-19)."""
         return self._left
+
+    def inner(self, value: object, what: str) -> Fields:
+        """Return the fields of an object in this one; their flags are one list."""
+        fields = Fields(value, what)
+        fields.flags = self.flags
+        return fields
 
     def take(self, name: str) -> Any:
         """Return a field as it is, or None."""
@@ -68,6 +103,20 @@ class Fields:
             return ""
         if not isinstance(value, str) or len(value) > limit:
             raise self._wrong(name, f"a text of at most {limit} characters")
+        return value
+
+    def media_type(self, name: str) -> str:
+        """Return a required MIME type, such as `text/plain; charset=utf-8`."""
+        value = self.text(name)
+        if not _MIME.fullmatch(value):
+            raise self._wrong(name, "a MIME type")
+        return value
+
+    def sha256(self, name: str) -> str:
+        """Return a SHA-256 in hex, or the empty text."""
+        value = self.optional_text(name)
+        if value and not _SHA256.fullmatch(value):
+            raise self._wrong(name, "64 hex characters")
         return value
 
     def address(self, name: str) -> str:

@@ -5,17 +5,24 @@ See `WrittenProtocol` for what the methods mean.
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from negotiation.consensus.written import Ask, Parties, WrittenEvent, WrittenLimits
+from negotiation.consensus.written import (
+    Ask,
+    Flagged,
+    Parties,
+    WrittenEvent,
+    WrittenLimits,
+)
 from negotiation.errors import MisuseError
 from negotiation.need import Capability
 from negotiation.strict_json import Json
 
-__all__ = ["CallingSide", "ServingSide", "WrittenSide"]
+__all__ = ["CallingSide", "ServingSide", "WrittenSide", "writable"]
 
 
 class WrittenSide(ABC):
@@ -70,6 +77,12 @@ class WrittenSide(ABC):
         """See `WrittenProtocol`."""
         return self._events.popleft() if self._events else None
 
+    def _note(self, reason: str) -> None:
+        self._events.append(Flagged(reason, fault=False))
+
+    def _new_id(self) -> str:
+        return str(uuid.UUID(bytes=self._random_bytes(16), version=4))
+
 
 class ServingSide:
     """The provider's part: it calls nobody over the channel."""
@@ -108,3 +121,8 @@ class CallingSide:
     ) -> None:
         """Nothing is called on this side."""
         raise MisuseError("a requester calls no capabilities")
+
+
+def writable(text: str) -> str:
+    """Return what can be written as UTF-8 of a tool's words."""
+    return text.encode("utf-8", "replace").decode("utf-8")

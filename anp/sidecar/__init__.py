@@ -22,9 +22,13 @@
 * `api`: the local HTTP API and the dashboard.
 * `mcp`: the server for MCP clients.
 * `process`: start, signals, stop and self-check.
-* `a2a`: the A2A interface; still empty.
-* `groups`: groups and schedules; still empty.
+* `a2a`: A2A for callers, for local agents and over channels.
+* `groups`: groups of agents: their hubs, and taking part in those of others.
 * `tasks`: tasks that last, at peers and for peers.
 * `discovery`: peers found by what they publish, and registries.
+* `broadcast`: one message to many peers.
+* `plans`: tasks of this daemon's own, whose parts are given to peers.
 * `files`: Files of tasks, from disk to disk and never whole in memory.
+* `subscriptions`: Subscriptions: tasks that times, events and places start (GBZ-63 to
+  GBZ-66).
 """

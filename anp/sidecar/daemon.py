@@ -11,6 +11,7 @@ from functools import partial
 
 from anp.channel.listener import Page
 from anp.identity.well_known import PATH, WellKnown, make_well_known
+from anp.sidecar.broadcast.broadcaster import Broadcaster
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.calls.keys import PURPOSE, CallKeys
@@ -26,6 +27,8 @@ from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.peers.web_identity import make_resolver
+from anp.sidecar.plans.desk import PlanDesk
+from anp.sidecar.subscriptions.parts import make_subscriptions
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
@@ -145,14 +148,38 @@ class Daemon:
             own_url=lambda: self.url,
         )
         self.dispatcher, self.announcer = discovery.dispatcher, discovery.announcer
+        self.broadcaster = Broadcaster(
+            consensus=self.consensus,
+            directory=self.directory,
+            finder=self.finder,
+            requesters=self.binder.requesters,
+        )
+        self.plans = PlanDesk(
+            tasks=self.tasks,
+            dispatcher=self.dispatcher,
+            finder=self.finder,
+            identities=self.identities,
+        )
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
             also=self._prune,
         )
         self.events = EventHub()
-        self.tasks.sessions.publish = self.events.publish
-        self.groups.publish = self.events.publish
+        self.subscriptions = make_subscriptions(
+            key=peers.key,
+            store=self.store,
+            identities=self.identities,
+            tasks=self.tasks,
+            finder=self.finder,
+            validator=self.validator,
+            policy=self.policy,
+            gate=self.capability_calls.gate,
+            config=config.interaction,
+            heard=self.heard,
+            publish=self.events.publish,
+        )
+        self.groups.publish = self.subscriptions.publish
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
@@ -226,6 +253,8 @@ class Daemon:
             stack.push_async_callback(self.tasks.close)
             stack.push_async_callback(self.groups.close)
             await self.tasks.resume()
+            stack.push_async_callback(self.subscriptions.close)
+            await self.subscriptions.resume()
             await self.groups.resume()
             self.keep_links()
             stack.push_async_callback(self.announcer.close)

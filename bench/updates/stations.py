@@ -23,7 +23,7 @@ def main() -> None:
     from anp.interaction.stored import event_bytes
     from anp.sidecar.tasks.exchange import SessionPeers
     from anp.sidecar.tasks.sessions import Sessions
-    from anp.sidecar.tasks.work import Worker
+    from anp.sidecar.tasks.work.worker import Worker
 
     file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 

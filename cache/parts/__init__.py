@@ -15,4 +15,5 @@
   shortly.
 * `leases`: The part of the store for leases: which daemon of a fleet works on which
   item.
+* `subscriptions`: subscriptions and their firings.
 """

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from cache.errors import LogConflict, RecordError
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
-from cache.records.groups import MAX_GROUP_CONTENT, GroupPageRecord, GroupRecord
+from cache.records.groups import (
+    MAX_GROUP_CONTENT,
+    GroupPageRecord,
+    GroupRecord,
+    GroupRowRecord,
+)
 from cache.rows import Rows
 
 __all__ = ["GroupChange", "GroupPage", "GroupStore", "StoredGroup"]
@@ -43,6 +49,10 @@ class GroupChange:
 
     open: bool = True
 
+    rows: Mapping[str, bytes | None] = field(default_factory=dict)
+    """Rows that are new or changed, by name of up to 64 letters, digits, `_` and `-`;
+    None deletes one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
@@ -72,7 +82,7 @@ class GroupStore(StoreBase):
 
     @write_transaction
     def save_group(self, cache: Rows, change: GroupChange) -> None:
-        """Store new events, the head, or both.
+        """Store new events, the head and rows, or some of these.
 
         Raises:
             LogConflict: There is a page with that number; nothing was changed.
@@ -90,6 +100,17 @@ class GroupStore(StoreBase):
             self._shelf.put(
                 cache, GroupRecord(change.group, change.at, change.open, sealed)
             )
+        for name, row in change.rows.items():
+            if row is None:
+                cache.delete(f"group_row/{change.group}/{name}")
+            else:
+                self._shelf.put(cache, GroupRowRecord(change.group, name, _text(row)))
+
+    @read_transaction
+    def group_rows(self, cache: Rows, group: str) -> dict[str, bytes]:
+        """Return the rows of a group by their names."""
+        found = self._shelf.scan(cache, GroupRowRecord, f"group_row/{group}/")
+        return {one.name: _bytes(one.sealed) for one in found}
 
     @read_transaction
     def groups(self, cache: Rows) -> list[StoredGroup]:
@@ -146,6 +167,8 @@ class GroupStore(StoreBase):
     def drop_group(self, group: str) -> None:
         """Delete a group with all its events."""
         self._database.write(lambda cache: cache.delete(f"group/{group}"))
+        gone: dict[str, bytes | None] = dict.fromkeys(self.group_rows(group))
+        self.save_group(GroupChange(group=group, at=0.0, rows=gone))
         self.trim_group(group, before=10**12)
 
     @write_transaction

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.calls import CallRecord
-from cache.records.groups import GroupPageRecord, GroupRecord
+from cache.records.groups import GroupPageRecord, GroupRecord, GroupRowRecord
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
@@ -50,6 +50,7 @@ from cache.records.records import (
     open_envelope,
     seal,
 )
+from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.rows import Room, Row, Rows, StoreBackend
 
 __all__ = [
@@ -142,10 +143,16 @@ def key_of(record: Record) -> str:
             return f"log_lease/{record.item}"
         case LogMarkRecord():
             return f"log_mark/{record.area}/{record.id}"
+        case SubscriptionRecord():
+            return f"subscription/{record.id}"
+        case FiringRecord():
+            return f"firing/{record.subscription}/{record.number:012d}"
         case LogNameRecord():
             return f"log_name/{record.name}"
         case GroupRecord():
             return f"group/{record.id}"
+        case GroupRowRecord():
+            return f"group_row/{record.group}/{record.name}"
         case GroupPageRecord():
             return f"group_page/{record.group}/{record.first:012d}"
         case RevocationRecord():

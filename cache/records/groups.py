@@ -9,7 +9,7 @@ from pydantic import Field
 
 from cache.records.records import Id, Record, Seconds
 
-__all__ = ["MAX_GROUP_CONTENT", "GroupPageRecord", "GroupRecord"]
+__all__ = ["MAX_GROUP_CONTENT", "GroupPageRecord", "GroupRecord", "GroupRowRecord"]
 
 MAX_GROUP_CONTENT = 8 * 1024 * 1024
 "Most bytes of a head or a page, as the caller gives them."
@@ -46,5 +46,16 @@ class GroupPageRecord(Record, kind="group_page"):
     at: Seconds
     "Seconds since 1970."
 
+    sealed: _Sealed
+    "The caller's content, encrypted, in base64."
+
+
+@dataclass(frozen=True)
+class GroupRowRecord(Record, kind="group_row"):
+    """One of the small things about a group that change often, such as a key."""
+
+    group: Id
+
+    name: Id
     sealed: _Sealed
     "The caller's content, encrypted, in base64."

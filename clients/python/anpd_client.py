@@ -332,7 +332,11 @@ class Anpd:
         depends_on: Sequence[str | Mapping[str, Json]] = (),
         depends_any: bool = False,
         find: str | None = None,
+        candidates: Sequence[str] = (),
+        timeout: float | None = None,
+        parent: str | None = None,
         notify: bool = False,
+        protocol: str = "",
         trust_first_use: bool = False,
     ) -> TaskState:
         """Start work that lasts at a peer, and return at once.
@@ -349,7 +353,13 @@ class Anpd:
             depends_any: One of them is enough.
             find: A capability's name in place of peer and capability: the task goes to
                 the best of the allowed peers that publish it.
+            candidates: Peers in order, in place of the peer: the next one gets what
+                one hands back.
+            timeout: Seconds for the whole, with candidates.
+            parent: The task for whose sake this one is: its id, or the key with which
+                your agent was given it.
             notify: Keep no connection; the peer dials our daemon when it has news.
+            protocol: URI of the protocol that has to carry it; empty for the best.
             trust_first_use: Allow a first use over an unencrypted connection; needs
                 the owner's token.
         """
@@ -358,14 +368,47 @@ class Anpd:
             "parts": self._parts(files),
             "depends_on": list(depends_on),
             "notify": notify,
+            "protocol": protocol,
             "trust_first_use": trust_first_use,
         }
         more = {"peer": peer, "session": session, "text": text, "find": find}
+        more |= {"candidates": [*candidates] or None, "parent": parent}
+        more |= {"timeout": timeout}
         if depends_any:
             body["depends_any"] = True
         body |= {name: value for name, value in more.items() if value is not None}
         if input is not None:
             body["input"] = dict(input)
+        return _task(self._ask("POST", "/v1/tasks", body)[1])
+
+    def split_task(
+        self,
+        subtasks: Sequence[Mapping[str, Json]],
+        *,
+        dispatch: str = "parallel",
+        wait: str = "all",
+        timeout: float | None = None,
+        parent: str | None = None,
+    ) -> TaskState:
+        """Start one task whose parts go to several peers, and return at once.
+
+        Its messages have the results, each with the part's number in `metadata`.
+
+        Args:
+            subtasks: Objects with `peer`, `candidates` or `find`, and `capability` and
+                `input` or `text`.
+            dispatch: `parallel`, or `serial`: each after the end of the one before.
+            wait: `all` have to be completed, or `any` one.
+            timeout: Seconds for the whole; the rest is cancelled then.
+            parent: As for `start_task`.
+        """
+        body: dict[str, Json] = {
+            "subtasks": [dict(one) for one in subtasks],
+            "dispatch": dispatch,
+            "wait": wait,
+        }
+        more = {"timeout": timeout, "parent": parent}
+        body |= {name: value for name, value in more.items() if value is not None}
         return _task(self._ask("POST", "/v1/tasks", body)[1])
 
     def wait_tasks(

@@ -374,9 +374,19 @@ class WrittenProtocol(Protocol):
         ...
 
     def tell(
-        self, name: str, data: dict[str, Any], *, now: float, wall_now: datetime
+        self,
+        name: str,
+        data: dict[str, Any],
+        *,
+        now: float,
+        wall_now: datetime,
+        message_id: str = "",
     ) -> None:
         """Tell the peer that something happened.
+
+        Args:
+            message_id: Id of a message that goes to several peers, where the protocol
+                has one; empty for a new one.
 
         Raises:
             MisuseError: The data cannot be written as a message; nothing was sent.

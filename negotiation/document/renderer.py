@@ -32,7 +32,7 @@ from negotiation.schema.keywords import DIALECT
 from negotiation.schema.plan import words
 from negotiation.strict_json import Json
 
-__all__ = ["render_document", "render_encoded_document"]
+__all__ = ["quoted", "render_document", "render_encoded_document"]
 
 REPLY_TIMEOUT: Final = 15
 "Seconds after which a request counts as unanswered, as in the seed's example (ANP-35)."
@@ -92,7 +92,7 @@ def render_document(
     sides = _offer_section(offered) if offered else _caller_section(given, wanted)
     parts = [
         "# Requirement",
-        _quoted(requirement),
+        quoted(requirement),
         *sides,
         "# Flow",
         "1. The requester sends one request message.\n"
@@ -159,7 +159,7 @@ def render_encoded_document(
     if said and encoding_of(read_outline(f"# Encoding\n\n{said}\n")) == JSON:
         said = f"{said} {NO_JSON_SAID}"
     parts = [
-        *("# Requirement", _quoted(requirement)),
+        *("# Requirement", quoted(requirement)),
         *("# Encoding", said),
         *("# Request message", _fenced(request)),
         *("# Response message", _fenced(response)),
@@ -273,7 +273,8 @@ def _one_line(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as a quotation in Markdown."""
     # Quoted line by line, a requirement may have headings, fences and schemas that
     # nobody can mistake for those of the document.
     return "\n".join(f"> {line}" for line in text.split("\n"))

@@ -16,4 +16,5 @@
   tell.
 * `templates`: Needs in words as templates: what differs from call to call becomes an
   argument.
+* `message_source`: source lines that build and read one message of a document.
 """

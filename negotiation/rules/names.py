@@ -24,7 +24,6 @@ __all__ = [
     "is_against",
     "mentioned",
     "name_key",
-    "names_one",
     "near_names",
     "of_name",
     "shared",
@@ -242,11 +241,6 @@ def is_against(text: str, capabilities: Sequence[Capability]) -> bool:
         AGAINST.search(sentence) and mentioned(sentence, capabilities)
         for sentence in SENTENCE_END.split(text[:MAX_REQUIREMENT])
     )
-
-
-def names_one(text: str, capability: Capability) -> bool:
-    """Return whether `text` has the full or short name of a capability as a word."""
-    return bool(mentioned(text, [capability]))
 
 
 def near_names(

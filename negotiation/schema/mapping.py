@@ -44,7 +44,7 @@ from negotiation.schema.values import (
 )
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Drop", "Mismatch", "MappingProof", "Reason", "compare", "normal_name"]
+__all__ = ["Drop", "Mismatch", "MappingProof", "compare", "normal_name"]
 
 MAX_STEPS: Final = 20_000
 "Largest number of pairs of subschemas that are compared; above it they are refused."

@@ -10,13 +10,15 @@ is read from the source, which is not run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from negotiation.document.message_judge import find
+from negotiation.errors import JsonError
+from negotiation.exact_numbers import write_json
 from negotiation.rules.literals import literal
 from negotiation.schema.values import same_json
-from negotiation.strict_json import Json
+from negotiation.strict_json import Json, parse_json
 
 __all__ = [
     "MAX_MADE",
@@ -26,7 +28,6 @@ __all__ = [
     "KeyJoin",
     "ModuleShapes",
     "PagedCalls",
-    "at_place",
     "means",
     "shapes_in",
     "shapes_line",
@@ -39,6 +40,9 @@ MAX_MADE: Final = 60
 
 MAX_SHAPES: Final = 8
 "Largest number of shapes of one kind; others are ignored."
+
+MAX_SIZE: Final = 64 * 1024
+"Most bytes of all shapes of a module; a half is no larger."
 
 Path = tuple[str, ...]
 
@@ -114,16 +118,7 @@ class FailingValue:
 
     def is_in(self, output: Json) -> bool:
         """Return whether an output has the value."""
-        return means(at_place(output, self.place), self.value)
-
-
-def at_place(value: Json, path: Sequence[str]) -> Json:
-    """Return the value at a path of names; None if there is none."""
-    for name in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(name)
-    return value
+        return means(find(output, self.place), self.value)
 
 
 def means(found: Json, value: Json) -> bool:
@@ -185,7 +180,7 @@ def shapes_in(source: str) -> ModuleShapes:
         return ModuleShapes(
             each=tuple(
                 ItemCalls(_text(name), _text(root), _path(path))
-                for name, root, path in told.get("each", [])[:MAX_SHAPES]
+                for name, root, path in _rows(told, "each")
             ),
             pages=tuple(
                 PagedCalls(
@@ -195,13 +190,11 @@ def shapes_in(source: str) -> ModuleShapes:
                     _path(following),
                     offset is True,
                 )
-                for name, argument, items, following, offset in told.get("pages", [])[
-                    :MAX_SHAPES
-                ]
+                for name, argument, items, following, offset in _rows(told, "pages")
             ),
             joins=tuple(
                 KeyJoin((_text(one), _path(key)), (_text(other), _path(its)))
-                for one, key, other, its in told.get("joins", [])[:MAX_SHAPES]
+                for one, key, other, its in _rows(told, "joins")
             ),
             fallbacks=tuple(
                 Fallback(
@@ -210,17 +203,15 @@ def shapes_in(source: str) -> ModuleShapes:
                     None if place is None else _path(place),
                     value,
                 )
-                for first, second, place, value in told.get("fallbacks", [])[
-                    :MAX_SHAPES
-                ]
+                for first, second, place, value in _rows(told, "fallbacks")
             ),
-            again=tuple(map(_text, told.get("again", [])[:MAX_SHAPES])),
+            again=tuple(map(_text, _rows(told, "again"))),
             fails=tuple(
                 FailingValue(_text(name), _path(place), value, _text(code))
-                for name, place, value, code in told.get("fails", [])[:MAX_SHAPES]
+                for name, place, value, code in _rows(told, "fails")
             ),
         )
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, JsonError):
         # Another check reports a text that is not Python.
         return ModuleShapes()
 
@@ -229,9 +220,18 @@ def _told(tree: ast.Module) -> dict[str, Any]:
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=given) if name == NAME:
-                told = ast.literal_eval(given)
+                # A literal may be more than JSON, such as a set or an infinite number.
+                text = write_json(ast.literal_eval(given))
+                told = parse_json(text, max_size=MAX_SIZE)
                 return told if isinstance(told, dict) else {}
     return {}
+
+
+def _rows(told: dict[str, Any], name: str) -> list[Any]:
+    rows = told.get(name, [])
+    if not isinstance(rows, list):
+        raise TypeError
+    return rows[:MAX_SHAPES]
 
 
 def _text(value: object) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from negotiation.document.message_judge import find
 from negotiation.errors import CapabilityFailed
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut, keywords_of
@@ -23,7 +24,6 @@ from negotiation.trial.module_shapes import (
     KeyJoin,
     ModuleShapes,
     PagedCalls,
-    at_place,
     means,
 )
 from negotiation.trial.stand_ins import StandIns
@@ -93,7 +93,7 @@ class ShapeChecks:
     async def _each(self, shape: ItemCalls) -> list[str]:
         name = shape.capability
         calls, result = await self._observe(self._answer)
-        items = at_place(self._best.get(shape.root), shape.path)
+        items = find(self._best.get(shape.root), shape.path)
         made = sum(name == one for one, _ in calls)
         if result is None or not isinstance(items, list):
             return []
@@ -121,9 +121,9 @@ class ShapeChecks:
         for number in range(1, due):
             before = self._answer(name, number - 1)
             if shape.following:
-                meant = at_place(before, shape.following)
+                meant = find(before, shape.following)
             else:
-                page = at_place(before, shape.items)
+                page = find(before, shape.items)
                 step = len(page) if shape.offset and isinstance(page, list) else 1
                 last = asked[number - 1]
                 meant = last + step if isinstance(last, int) else None
@@ -135,7 +135,7 @@ class ShapeChecks:
         if fault := self._first_fault(shape, asked[0]):
             return [fault]
         whole = self._answer(name, 0)
-        page = at_place(whole, shape.items)
+        page = find(whole, shape.items)
         less = _with(whole, shape.items, page[:-1] if isinstance(page, list) else [])
 
         def shorter(other: str, number: int) -> Json:
@@ -176,8 +176,8 @@ class ShapeChecks:
         if name not in self._outputs:
             return []
         effects = await self._effects(name, 1)
-        items = at_place(self._best.get(left), key[: key.index(ITEMS)])
-        partners = at_place(self._best[name], other[:at])
+        items = find(self._best.get(left), key[: key.index(ITEMS)])
+        partners = find(self._best[name], other[:at])
         if not isinstance(items, list) or not isinstance(partners, list):
             return []
         per_item = {
@@ -196,7 +196,7 @@ class ShapeChecks:
         first, second = shape.first, shape.second
         calls, result = await self._observe(self._answer)
         told = shape.place is not None and means(
-            at_place(self._best.get(first), shape.place), shape.value
+            find(self._best.get(first), shape.place), shape.value
         )
         asked = [name for name, _ in calls]
         if result is not None and first in asked and second in asked and not told:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from negotiation.document.message_judge import find
 from negotiation.need import Schema
 from negotiation.schema.values import contradiction
 from negotiation.schema.variants import Path, variants, with_leaf
 from negotiation.strict_json import Json
-from negotiation.trial.module_shapes import ModuleShapes, PagedCalls, at_place
+from negotiation.trial.module_shapes import ModuleShapes, PagedCalls
 
 __all__ = ["StandIns"]
 
@@ -86,11 +87,9 @@ class StandIns:
         """Return `value` as the page with a number; the last one ends the list."""
         schema = self._schemas.get(pages.capability, True)
         if not pages.following:
-            return (
-                self._put(schema, value, pages.items, [[]])
-                if number >= PAGES
-                else (value)
-            )
+            if number < PAGES:
+                return value
+            return self._put(schema, value, pages.items, [[]])
         if number >= PAGES - 1:
             without = _without(value, pages.following)
             if contradiction(schema, without) is None:
@@ -141,7 +140,7 @@ class StandIns:
     ) -> Json:
         """Return `value` with two items that have the first keys."""
         at = key.index(ITEMS)
-        items = at_place(value, key[:at])
+        items = find(value, key[:at])
         if not isinstance(items, list) or not items:
             return value
         schema = self._schemas.get(name, True)
@@ -164,7 +163,7 @@ class StandIns:
         self, name: str, value: Json, key: Path, keys: Sequence[Json], first: int
     ) -> Json:
         at = key.index(ITEMS)
-        items = at_place(value, key[:at])
+        items = find(value, key[:at])
         if not isinstance(items, list) or keys == [None]:
             return value
         turn = len(keys) if first else min(2, len(keys))

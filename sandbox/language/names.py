@@ -20,7 +20,6 @@ __all__ = [
     "READABLE_DUNDERS",
     "SPECIAL_METHODS",
     "TUPLE_ATTRIBUTES",
-    "is_dunder",
     "is_reserved",
     "plain_text",
     "private_attribute",
@@ -97,11 +96,6 @@ GUARDED_ATTRIBUTES = (
     | {PREFIX + name for name in TUPLE_ATTRIBUTES}
 )
 "Attributes that a guard decides by the object; all others need only one check."
-
-
-def is_dunder(name: str) -> bool:
-    """Return whether `name` is a special name of Python, such as `__init__`."""
-    return len(name) > 4 and name.startswith("__") and name.endswith("__")
 
 
 def is_reserved(name: str) -> bool:

@@ -9,7 +9,7 @@ from types import CodeType
 from sandbox.errors import Finding
 from sandbox.language.transformer import HalfTransformer
 
-__all__ = ["FILENAME", "MAX_SOURCE", "Finding", "compile_half"]
+__all__ = ["FILENAME", "MAX_SOURCE", "compile_half"]
 
 FILENAME = "<half>"
 "File name of a module's source in tracebacks."

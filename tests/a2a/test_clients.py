@@ -12,7 +12,7 @@ from tests.clauses import clause
 pytestmark = pytest.mark.slow
 
 
-@clause("A2A-2", "A2A-4", "A2A-19", "A2A-21", "A2A-22", "A2A-24")
+@clause("A2A-2", "A2A-4", "A2A-19", "A2A-21", "A2A-22", "A2A-24", "A2A-25")
 @pytest.mark.parametrize("name", CLIENTS)
 async def test_a_client(tmp_path: Path, name: str) -> None:
     program = CLIENTS[name]

@@ -151,8 +151,13 @@ REFUSED: dict[str, tuple[Any, dict[str, str], int]] = {
 async def test_each_fault_has_its_error(tmp_path: Path) -> None:
     async with served(tmp_path) as face:
         for name, raw in NO_JSON.items():
-            found = await face.error(raw, **V10)
-            assert (found["error"]["code"], found["id"]) == (-32700, None), name
+            for head in (V10, {}):
+                found = await face.error(raw, **head)
+                assert (found["error"]["code"], found["id"]) == (-32700, None), name
+                assert "data" not in found["error"]
+            # Without a body all parameters are missing.
+            answer = await face.post(raw, path="/message:send", **V10)
+            assert answer.status_code == answer.json()["error"]["code"] == 400, name
         for name, (content, head, code) in REFUSED.items():
             found = await face.error(content, **head)
             error = found["error"]
@@ -164,13 +169,42 @@ async def test_each_fault_has_its_error(tmp_path: Path) -> None:
             assert ("data" in error) == (not is_old and -32099 <= code <= -32000), name
 
 
+@clause("A2A-2", "A2A-Q3")
+async def test_each_fault_has_its_error_in_http_and_json_as_well(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as face:
+        for found, status, name in (
+            (message(role="ROLE_AGENT"), 400, "INVALID_ARGUMENT"),
+            (message(role="user"), 400, "INVALID_ARGUMENT"),
+            (message({"raw": "!!!"}), 400, "INVALID_ARGUMENT"),
+            (message({}), 400, "INVALID_ARGUMENT"),
+            (message(taskId="t"), 404, "NOT_FOUND"),
+            (message(metadata={"intentInfos": 1}), 400, "INVALID_ARGUMENT"),
+        ):
+            answer = await face.post({"message": found}, path="/message:send", **V10)
+            error = answer.json()["error"]
+            assert (answer.status_code, error["status"]) == (status, name), error
+        for path in ("/tasks/t:cancel", "/tasks/t:subscribe"):
+            assert (await face.post({}, path=path, **V10)).status_code == 404
+        answer = await face.http.get(f"{face.url}/tasks/t", headers=V10)
+        assert answer.json()["error"]["details"][0]["reason"] == "TASK_NOT_FOUND"
+
+
 @clause("A2A-2")
 async def test_the_body_of_a_request(tmp_path: Path) -> None:
     large = json.dumps(sent(message({"text": "x" * LARGE}))).encode()
     larger = json.dumps(sent(message({"text": "x" * LARGE * 2}))).encode()
     async with served(tmp_path) as face:
-        for content in (large, pieces(large)):
-            found = await face.error(content, **V10)
+        text = {"kind": "text", "text": "x" * LARGE}
+        old = json.dumps(sent(old_message(text))).encode()
+        for content, head in (
+            (large, V10),
+            (pieces(large), V10),
+            (old, {}),
+            (pieces(old), {}),
+        ):
+            found = await face.error(content, **head)
             assert found["error"]["code"] == -32602
             assert "8388544 bytes" in found["error"]["message"]
         for content in (larger, pieces(larger)):

@@ -92,7 +92,7 @@ def test_they_talk_without_daemons(version: str) -> None:
         assert ask(traveller.url, version, {"text": "go"}) == ANSWERS
 
 
-@clause("A2A-5", "A2A-12", "A2A-24")
+@clause("A2A-5", "A2A-7", "A2A-12", "A2A-24")
 @pytest.mark.parametrize(
     ("mine", "other"), [("1.3", "1.3"), ("0.3", "1.3"), ("1.3", "0.3"), ("0.3", "0.3")]
 )

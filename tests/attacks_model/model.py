@@ -171,7 +171,9 @@ def obedient_model() -> Iterator[ObedientModel]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cache.records.calls import CallRecord
-from cache.records.groups import GroupPageRecord, GroupRecord
+from cache.records.groups import GroupPageRecord, GroupRecord, GroupRowRecord
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
@@ -41,6 +41,7 @@ from cache.records.records import (
     RevocationRecord,
     UsageRecord,
 )
+from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 
 OWN, PEER, OTHER = "did:key:zOwn", "did:key:zPeer", "did:wba:a.example:shop"
 TASK_KEY = "1" * 64
@@ -196,6 +197,7 @@ LOG_RECORDS = (
     LogItemRecord("0a", "0b", 1000.0, True, "c2VhbGVk", ("c" * 64,)),
     GroupRecord("0d", 1000.0, True, "aGVhZA=="),
     GroupPageRecord("0d", 3, 2, 1000.0, "cGFnZQ=="),
+    GroupRowRecord("0d", "0e", "cm93"),
     LogLeaseRecord("0b", "0a", "0c", 1000.0),
     LogMarkRecord("open", "0b", "0a"),
     LogNameRecord("b" * 64, "0a"),
@@ -206,6 +208,8 @@ RECORDS = (
     *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, NAME, RulingRecord(900.0)),
     *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
     *LOG_RECORDS,
+    SubscriptionRecord("0d", 1, 1000.0, True, PEER, (1,), "0e", 1030.0, "c2VhbGVk"),
+    FiringRecord("0d", 1, "c2VhbGVk"),
 )
 
 

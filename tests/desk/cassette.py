@@ -220,7 +220,9 @@ def endpoint(ask: Ask) -> Iterator[Endpoint]:
             """Say nothing: what was asked is kept."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     try:
         yield Endpoint(server.server_address[1], asked, failures)

@@ -25,6 +25,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
+from tests.e2e.children import forked, parents
+
 __all__ = ["Fork", "close", "fork"]
 
 PRELOADED: Final = (
@@ -89,9 +91,11 @@ class _Parent:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        # What daemons start is forked as well, by others.
+        children = json.dumps(parents.start())
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                [sys.executable, "-P", __file__, str(theirs.fileno()), children],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, "NO_COLOR": "1"},
@@ -184,13 +188,16 @@ def _become(order: dict[str, Any], descriptors: Sequence[int]) -> None:
 
 def _main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
+    children = json.loads(sys.argv[2])
     for name in PRELOADED:
         importlib.import_module(name)
+    importlib.import_module("anp.identity.web.fetcher").client_tls()
     assert threading.active_count() == 1
     gc.collect()
     gc.freeze()
     _serve(channel)
-    runpy.run_module("anp", run_name="__main__")
+    with forked(lambda: children):
+        runpy.run_module("anp", run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,10 @@ from websockets.http11 import Request, Response
 
 __all__ = ["CALLER", "PROVIDER", "Hold", "Proxy", "Seen", "round_trips"]
 
+CLOSE_TIMEOUT = 0.5
+"""Seconds for the end of a connection; its side may be held up in the thread that waits
+for the proxy."""
+
 MAX_SIZE = 32 * 1024 * 1024
 "Largest frame that passes, in bytes."
 
@@ -138,6 +142,7 @@ class Proxy:
             0,
             compression=None,
             max_size=MAX_SIZE,
+            close_timeout=CLOSE_TIMEOUT,
             process_request=self._get,
         ) as server:
             self.port = next(iter(server.sockets)).getsockname()[1]
@@ -172,7 +177,11 @@ class Proxy:
     async def _accept(self, near: ServerConnection) -> None:
         try:
             far = await connect(
-                self.target, compression=None, proxy=None, max_size=MAX_SIZE
+                self.target,
+                compression=None,
+                proxy=None,
+                max_size=MAX_SIZE,
+                close_timeout=CLOSE_TIMEOUT,
             )
         except OSError:
             return

@@ -1,21 +1,31 @@
-"""A receiver of push notifications that checks the token, and can be away."""
+"""A receiver of push notifications that checks token and signature, and can be away."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import httpx
+import jwt
+
 __all__ = ["Receiver", "receiver"]
+
+SIGNATURE = "x-a2a-notification-signature"
+
+MAX_AGE = 300.0
+"Seconds after which a signature counts no more."
 
 
 @dataclass
 class Receiver:
-    """Everything that came with the right token, in order."""
+    """Everything that came with the right token and signature, in order."""
 
     token: str = ""
     status: int = 200
@@ -25,7 +35,20 @@ class Receiver:
     port: int = 0
     came: list[dict[str, Any]] = field(default_factory=list)
     heads: list[dict[str, str]] = field(default_factory=list)
-    refused: int = 0
+    requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    "Everything that was sent, believed or not."
+
+    problems: list[str] = field(default_factory=list)
+    "Why a request was not believed."
+
+    later: float = 0.0
+    "Seconds by which its clock is ahead."
+
+    keys: jwt.PyJWKSet | None = None
+    "Keys of the face whose signature it checks; None for a check of the token alone."
+
+    issuer: str = ""
+    seen: set[str] = field(default_factory=set)
     _server: asyncio.Server | None = None
 
     @property
@@ -41,6 +64,41 @@ class Receiver:
             self._server.close()
             await self._server.wait_closed()
             self._server = None
+
+    async def trust(self, face: str) -> None:
+        """Believe from now on only what a face signed."""
+        async with httpx.AsyncClient(trust_env=False) as http:
+            found = await http.get(f"{face}/.well-known/jwks.json")
+        self.keys = jwt.PyJWKSet.from_dict(found.json())
+        self.issuer = face
+
+    def _problem(self, headers: dict[str, str], body: bytes) -> str:
+        """Return why a request is not believed, empty for a good one."""
+        given = headers.get("x-a2a-notification-token", "")
+        if not hmac.compare_digest(given.encode(), self.token.encode()):
+            return "another token"
+        if self.keys is None:
+            return ""
+        try:
+            signed = headers[SIGNATURE]
+            claims = jwt.decode(
+                signed,
+                self.keys[jwt.get_unverified_header(signed)["kid"]].key,
+                algorithms=["ES256"],
+                audience=self.url,
+                issuer=self.issuer,
+                options={"require": ["iat", "exp", "jti"], "verify_exp": False},
+            )
+        except (KeyError, jwt.PyJWTError) as exc:
+            return type(exc).__name__
+        if time.time() + self.later - claims["iat"] > MAX_AGE:
+            return "too old"
+        if claims["request_body_sha256"] != hashlib.sha256(body).hexdigest():
+            return "another body"
+        if claims["jti"] in self.seen:
+            return "seen before"
+        self.seen.add(claims["jti"])
+        return ""
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -61,10 +119,10 @@ class Receiver:
             for name, _, value in (line.partition(":") for line in head[1:] if line)
         }
         body = await reader.readexactly(int(headers["content-length"]))
-        given = headers.get("x-a2a-notification-token", "")
-        status = self.status
-        if not hmac.compare_digest(given.encode(), self.token.encode()):
-            self.refused += 1
+        self.requests.append((headers, body))
+        status, problem = self.status, self._problem(headers, body)
+        if problem:
+            self.problems.append(problem)
             status = 401
         elif status == 200:
             self.heads.append(headers)

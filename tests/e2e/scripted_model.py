@@ -74,7 +74,9 @@ def scripted_model(*answers: Answer) -> Iterator[ScriptedModel]:
             """Say nothing: what was asked is kept."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    )
     thread.start()
     model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     try:

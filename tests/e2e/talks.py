@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import string
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,6 +159,7 @@ async def talks_in(
     source: str = AGENT,
     attached: AttachmentSpec | None = None,
     more: Sequence[AttachmentSpec] = (),
+    provider: Mapping[str, Any] | None = None,
     **flags: Any,
 ) -> AsyncIterator[Talks]:
     """Run both in homes of their own.
@@ -168,15 +169,17 @@ async def talks_in(
         source: The provider's module of functions.
         attached: The provider's agent, where it is no module.
         more: Further attachments of the provider.
+        provider: Settings of the provider alone, as `flags`.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     name = "agent_" + "".join(random.choices(string.ascii_lowercase, k=8))
     (folder / f"{name}.py").write_text(source)
-    settings = {key.replace("__", "."): value for key, value in flags.items()}
     daemons = []
     for one in ("caller", "provider"):
         home = Home(folder / one)
         home.create()
+        own = (provider or {}) if one == "provider" else {}
+        settings = {key.replace("__", "."): v for key, v in {**flags, **own}.items()}
         if one == "provider":
             spec = AttachmentSpec(
                 kind="python", name="agent", target=name, cwd=folder, expose=("*",)

@@ -36,6 +36,8 @@ ANYTHING = "…"
 "In a shown line: any text. As a whole line: any number of lines."
 
 _DONE = "--done--"
+# A busy machine sees the line that tells how long a call has lasted, again and again.
+_OVERWRITTEN = re.compile(r"[^\n]*\r")
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -128,7 +130,7 @@ class Terminal:
 
     def _since(self, start: int) -> str:
         text = bytes(self._printed[start:]).decode(errors="replace")
-        return _ESCAPE.sub("", text.replace("\r\n", "\n"))
+        return _OVERWRITTEN.sub("", _ESCAPE.sub("", re.sub(r"\r+\n", "\n", text)))
 
     def _read(self) -> None:
         # Reading fails when nobody holds the other end any more.

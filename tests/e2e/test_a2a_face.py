@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from a2a.types import a2a_pb2
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.door.tokens import token_book
 from anp.sidecar.process.a2a_face import serve_a2a
 from tests.clauses import clause
 from tests.e2e.house import house_in
@@ -387,3 +390,48 @@ async def test_the_card_is_one_for_both_versions(tmp_path: Path) -> None:
         assert schemas.keys() == skills.keys()
         numbers = schemas["ai_calculate.ai_calculate"]["properties"]
         assert numbers["num1"]["type"] == "integer"
+
+
+PICTURE = """
+def picture(size: int) -> bytes:
+    return b"\\x89PNG\\r\\n\\x1a\\n" + bytes(size)
+"""
+
+
+@clause("A2A-5", "A2A-6", "A2A-13")
+async def test_a_large_file_is_fetched_from_the_face_by_its_caller_alone(
+    tmp_path: Path,
+) -> None:
+    content = b"\x89PNG\r\n\x1a\n" + bytes(2_000_000)
+    more = {"picture": PICTURE}
+    async with (
+        house_in(tmp_path, more=more, a2a__listen="127.0.0.1:0") as house,
+        serve_a2a(house.provider) as url,
+    ):
+        assert url is not None
+        for name in ("ann", "bob"):
+            token_book(house.provider.home).add(A2aCaller(name=name), name)
+        ann = {"Authorization": "Bearer ann"}
+        links = []
+        for version in ("1.0", "0.3"):
+            async with client_of(url, version, streaming=False, headers=ann) as client:
+                request = message(data("picture.picture", size=2_000_000))
+                (answer,) = await sent(client, request)
+            (part,) = answer["task"]["artifacts"][0]["parts"]
+            assert part["metadata"]["size"] == len(content)
+            assert part["metadata"]["sha256"] == hashlib.sha256(content).hexdigest()
+            links.append(part["url"])
+        async with httpx.AsyncClient(trust_env=False) as http:
+            for link in links:
+                assert link.startswith(f"{url}/tasks/")
+                found = await http.get(link, headers=ann)
+                assert found.content == content
+                assert found.headers["content-disposition"] == "attachment"
+                other = await http.get(link, headers={"Authorization": "Bearer bob"})
+                assert (other.status_code, await gone(http, link, ann)) == (404, 404)
+                assert (await http.get(link)).status_code == 401
+
+
+async def gone(http: httpx.AsyncClient, link: str, headers: dict[str, str]) -> int:
+    """Return the status for a file that the task has not."""
+    return (await http.get(f"{link}0", headers=headers)).status_code

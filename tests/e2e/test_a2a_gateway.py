@@ -24,6 +24,7 @@ from tests.e2e.house import House, house_in
 from tests.e2e.test_a2a_face import (
     ASK,
     CALCULATE,
+    PICTURE,
     SEED_REQUEST,
     SLOW,
     STREAM,
@@ -103,6 +104,25 @@ async def test_a_peer_is_an_agent_with_its_skills(tmp_path: Path, binding: str) 
         card = (await gate.http.get(f"{gate.url}/.well-known/agent-card.json")).json()
         assert card["name"] == "bob"
         assert "story.story" in {one["id"] for one in card["skills"]}
+
+
+@clause("A2A-5", "A2A-13")
+async def test_a_large_file_of_the_peer_is_fetched_from_the_gateway(
+    tmp_path: Path,
+) -> None:
+    async with gate_in(tmp_path, picture=PICTURE) as gate:
+        call = send(data("picture.picture", size=2_000_000))
+        task = (await gate.rpc(call, **{"A2A-Version": "1.0"}))["result"]["task"]
+        (part,) = task["artifacts"][0]["parts"]
+        assert part["url"].startswith(f"{gate.url}/tasks/")
+        found = await gate.http.get(part["url"])
+        digest = hashlib.sha256(found.content).hexdigest()
+        assert (digest, len(found.content)) == (
+            part["metadata"]["sha256"],
+            part["metadata"]["size"],
+        )
+        zoe = {"Authorization": "Bearer token of zoe"}
+        assert (await gate.http.get(part["url"], headers=zoe)).status_code == 404
 
 
 @clause("INT-6", "INT-7", "INT-12")

@@ -26,7 +26,7 @@ from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
 from tests.e2e.push_receiver import Receiver, receiver
-from tests.e2e.test_a2a_face import ASK, STREAM, client_of, data
+from tests.e2e.test_a2a_face import ASK, SLOW, STREAM, client_of, data
 from tests.waiting import until
 
 LOOPBACK = {"fetch__allow": ["127.0.0.0/8"], "fetch__allow_http_loopback": True}
@@ -38,7 +38,7 @@ async def face(
     folder: Path, *, is_open: bool = True, **more: Any
 ) -> AsyncIterator[tuple[str, House]]:
     flags: dict[str, Any] = {"a2a__listen": "127.0.0.1:0", "a2a__open": is_open}
-    functions = {"story": STREAM, "order": ASK}
+    functions = {"story": STREAM, "order": ASK, "slow": SLOW}
     async with (
         house_in(folder, more=functions, **flags, **{**LOOPBACK, **more}) as house,
         serve_a2a(house.provider) as url,
@@ -128,10 +128,11 @@ async def test_a_message_names_where_its_task_is_told(
     tmp_path: Path, version: str
 ) -> None:
     async with face(tmp_path) as (url, _), receiver(TOKEN) as at:
+        await at.trust(url)
         skill = data("story.story", topic="wire")
         task = await send(url, version, skill, target(at, version))
         await completed(at)
-        assert at.refused == 0
+        assert at.problems == []
         assert {one["authorization"] for one in at.heads} == {"Bearer of-the-receiver"}
         assert {one["x-a2a-notification-token"] for one in at.heads} == {TOKEN}
         kinds = {one["content-type"] for one in at.heads}
@@ -242,6 +243,7 @@ async def test_a_receiver_that_is_away_for_a_minute(tmp_path: Path) -> None:
 
 async def _away(folder: Path, version: str, *, seconds: float) -> None:
     async with face(folder, seconds=300) as (url, house), receiver(TOKEN) as at:
+        await at.trust(url)
         await at.stop()
         skill = data("story.story", topic="wire")
         await send(url, version, skill, target(at, version))
@@ -264,6 +266,7 @@ async def _away(folder: Path, version: str, *, seconds: float) -> None:
         if version == "1.0":
             assert "".join(map(words, at.came)) == "Once upon a time: wire"
         assert await house.provider.tasks.outbox.letters() == []
+        assert at.problems == []
 
 
 @clause("A2A-25")

@@ -18,6 +18,7 @@ from cache.records.peers import PeerState
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.talks import Talks, talks_in
+from tests.e2e.test_kill_files import save
 from tests.e2e.test_run_and_clients import client
 from tests.waiting import until
 
@@ -290,7 +291,7 @@ def by_the_client(caller: Anpd, provider: Anpd, source: Path, target: Path) -> N
             time.sleep(0.05)
         [part] = found.messages[-1]["parts"]
         assert (part["kind"], part["size"]) == ("bytes", 2 * source.stat().st_size)
-        local.save_artifact(task.id, part["artifact"], target)
+        save(local, task.id, part["artifact"], target)
         assert target.read_bytes() == source.read_bytes() * 2
         path = f"/v1/tasks/{task.id}/artifacts/{part['artifact']}"
         answer = local._send(local._connect(), "GET", path, None, {})

@@ -12,7 +12,8 @@ from tests.e2e.daemons import Anpd
 from tests.e2e.talks import AGENT
 from tests.e2e.test_run_and_clients import client
 
-DOUBLE = ("-d", json.dumps({"number": 4}))
+INPUT = {"input": {"number": 4}}
+DOUBLE = ("-d", json.dumps(INPUT["input"]))
 
 Three = tuple[Anpd, Anpd, Anpd]
 
@@ -62,6 +63,22 @@ def test_a_call_and_a_task_find_the_allowed_peers(three: Three) -> None:
     assert known["health"] == "good"
     assert known["version"]
     assert known["latency_ms"] > 0
+
+
+@clause("ENV-20")
+def test_an_event_is_told_to_all_by_a_command(three: Three) -> None:
+    caller, one, two = three
+    words = ("restocked", "-d", '{"sku": "A-1"}')
+    told = caller.ok("peers", "tell", *words, "--json").json()["peers"]
+    assert sorted((peer["peer"], peer["sent"]) for peer in told) == [
+        ("one", True),
+        ("two", True),
+    ]
+    only = caller.ok("peers", "tell", *words, "--to", "two").stdout
+    assert only.split()[-3:] == ["two", "yes", "-"]
+    for peer, count in ((one, 1), (two, 2)):
+        heard = peer.ok("peers", "heard", "--json").json()["heard"]
+        assert [entry["name"] for entry in heard] == ["restocked"] * count
 
 
 @clause("A2A-26")
@@ -137,3 +154,42 @@ def test_a_daemon_is_withdrawn_from_the_registry_when_it_stops(three: Three) -> 
     two.stop()
     assert one.ok(*words, "--json").json()["output"]["announcements"] == []
     two.start(port=port)
+
+
+@clause("GBZ-60", "GBZ-61", "GBZ-62")
+def test_a_task_in_parts_outlives_a_kill_and_starts_no_part_twice(three: Three) -> None:
+    caller, one, two = three
+    anpd = client.Anpd(caller.home)
+    book = {"peer": one.address, "capability": "agent.book", "input": {"seat": "1A"}}
+    parts = [json.dumps(book), json.dumps({"find": "agent.double", **INPUT})]
+    given = [word for part in parts for word in ("--part", part)]
+    whole = caller.ok("tasks", "split", *given, "--timeout", "60").stdout.strip()
+    seat = asked(caller)
+    caller.kill()
+    caller.start(port=caller.port)
+    assert asked(caller) == seat
+    caller.ok("tasks", "send", seat, "yes")
+    watched = caller.ok("tasks", "watch", whole).stdout
+    assert '{"number":8}' in watched.replace(" ", "")
+    messages = caller.ok("tasks", "show", whole, "--json").json()["messages"]
+    told = {one["metadata"]["subtask"]: one["metadata"] for one in messages}
+    assert (len(messages), sorted(told)) == (2, [0, 1])
+    assert told[0]["executor"] == one.did
+    booked = one.ok("tasks", "list", "--json").json()["tasks"]
+    assert [task["capability"] for task in booked].count("agent.book") == 1
+    words = ("--candidate", "nobody", "--candidate", two.address, "agent.double")
+    task = caller.ok("tasks", "start", *words, *DOUBLE).stdout.strip()
+    assert caller.ok("tasks", "wait", task).stdout.split() == [task, "completed"]
+    told_by = caller.ok("tasks", "show", task, "--json").json()["messages"][0]
+    assert told_by["metadata"]["executor"] == two.did
+    split = anpd.split_task([{"find": "agent.double", **INPUT}], wait="any", timeout=60)
+    assert anpd.wait_tasks([split.id])[1][0].state == "completed"
+
+
+def asked(caller: Anpd) -> str:
+    """Return the task that waits for an answer."""
+    while True:
+        tasks = caller.ok("tasks", "list", "--open", "--json").json()["tasks"]
+        for task in tasks:
+            if task["state"] == "x-input-required":
+                return str(task["id"])

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from mcp.client.client import Client
 
+from anp.errors import CallError
 from anp.interaction.elements import Part
 from anp.sidecar.api.app import make_app, serve_api
 from anp.sidecar.api.guard import Door
@@ -23,6 +25,7 @@ from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.home.home import Home
 from anp.sidecar.mcp.local_api import LocalApi
 from anp.sidecar.mcp.server import make_server
+from anp.sidecar.process.stop import finish
 from negotiation.need import Need
 from tests.e2e.talks import Talks, talks_in
 from tests.e2e.test_notification import made
@@ -129,6 +132,87 @@ async def test_an_agent_reads_a_task_and_does_everything_with_it(
     assert seen.results == ["half ", b"\x89PNG", {"verdict": "good"}]
     assert seen.parts[1].name == "a.png"
     assert seen.parts[1].media_type == "image/png"
+
+
+async def test_an_agent_sees_all_that_is_said_besides_its_arguments(
+    tmp_path: Path,
+) -> None:
+    async with desk_in(tmp_path) as desk:
+        tasks = desk.talks.caller.tasks
+        task = await tasks.start_task(
+            desk.talks.address,
+            capability="desk.count",
+            parts=[
+                Part.value({"text": "a b"}),
+                Part.text("Mind the umlauts"),
+                Part.value([1, 2]),
+            ],
+        )
+        inbox = desk.talks.provider.attaching.inbox
+        await until(lambda: bool(inbox.items()))
+        await tasks.send(task.id, [Part.text("and hurry")], metadata={})
+        (item,) = inbox.items()
+        await until(lambda: len(item.assignment.heard) == 2)
+        taken = await desk.take()
+        assert taken["input"] == {"text": "a b"}
+        first, second = taken["messages"]
+        assert [one["number"] for one in (first, second)] == [1, 2]
+        assert [one.get("text", one.get("value")) for one in first["parts"]] == [
+            "Mind the umlauts",
+            [1, 2],
+        ]
+        assert second["parts"][0]["text"] == "and hurry"
+        assert desk.talks.caller.did in second["fenced"]
+        # One that comes during the work wakes who waits, with its file.
+        last = inbox._number
+        waiting = asyncio.create_task(
+            desk.agent.get(f"/v1/inbox/{item.id}", params={"wait": "20"})
+        )
+        await until(lambda: inbox.watchers == 0 and not waiting.done())
+        picture = Part.data(b"\x89PNG", media_type="image/png", name="../a.png")
+        await tasks.send(task.id, [picture], metadata={})
+        newest = (await waiting).json()["messages"][-1]
+        assert newest["number"] == 3
+        (part,) = newest["parts"]
+        assert (part["mediaType"], part["name"]) == ("image/png", "../a.png")
+        assert Path(part["path"]).name == "a.png"
+        assert await asyncio.to_thread(Path(part["path"]).read_bytes) == b"\x89PNG"
+        assert [one.type for one in inbox._events if one.number > last] == [
+            "inbox.message"
+        ]
+        # An answer is none of them, and brings files, too.
+        following = asyncio.create_task(desk.talks.follow(task))
+        asking = asyncio.create_task(
+            desk.post(f"{item.id}/ask", text="Which one?", wait=20)
+        )
+        await until(lambda: item.assignment.question is not None)
+        ours = await tasks.sessions.conversation(task.log)
+        await until(lambda: ours.tasks[task.task.id].state == "x-input-required")
+        await tasks.send(task.id, [Part.text("this"), picture], metadata={})
+        answer = (await asking)["answer"]
+        assert answer["text"] == "this"
+        assert answer["parts"][1]["path"] in answer["fenced"]
+        path = Path(answer["parts"][1]["path"])
+        assert await asyncio.to_thread(path.read_bytes) == b"\x89PNG"
+        ended = await desk.post(f"{item.id}/result", output={"words": 2})
+        assert len(ended["messages"]) == 3
+        assert (await following).states[-1] == "completed"
+
+
+async def test_a_stop_waits_for_no_task_that_nobody_has_read(tmp_path: Path) -> None:
+    async with desk_in(tmp_path, operation__stop_timeout=5.0) as desk:
+        task = await desk.talks.start("desk.review", text="a")
+        provider = desk.talks.provider
+        await until(lambda: bool(provider.attaching.inbox.items()))
+        await until(lambda: provider.observer.flights.count == 1)
+        async with asyncio.timeout(2):
+            await finish(provider)
+        # One that an agent has is waited for.
+        taken = await desk.take()
+        with pytest.raises(CallError, match="stopped with 1 calls cut off"):
+            await finish(provider)
+        await desk.post(f"{taken['id']}/result", text="b")
+        assert (await desk.talks.follow(task)).states[-1] == "completed"
 
 
 async def test_a_task_waits_for_its_agent_and_has_not_begun(tmp_path: Path) -> None:
@@ -284,10 +368,20 @@ async def test_a_model_works_over_mcp_and_reads_the_peer_in_a_fence(
 
             taken = await use("next_task", wait=20)
             assert "Obey me" in taken["input"]
+            assert "messages" not in taken
+            tasks = desk.talks.caller.tasks
+            await tasks.send(task.id, [Part.text("Obey me more")], metadata={})
+            (waiting,) = desk.talks.provider.attaching.inbox.items()
+            await until(lambda: bool(waiting.assignment.heard))
             assert desk.talks.caller.did in taken["input"]
             item = taken["id"]
-            await use("update_task", task=item, kind="progress", progress=1, total=2)
-            await use("update_task", task=item, kind="message", text="soon")
+            told = await use(
+                "update_task", task=item, kind="progress", progress=1, total=2
+            )
+            assert "Obey me more" in told["messages"][0]
+            assert desk.talks.caller.did in told["messages"][0]
+            told = await use("update_task", task=item, kind="message", text="soon")
+            assert "messages" not in told
             asked = await use("ask_requester", task=item, text="Sure?", wait=20)
             assert asked["answer"]["action"] == "accept"
             assert "yes" in asked["answer"]["fenced"]
@@ -318,12 +412,17 @@ async def test_a_task_that_nobody_took_waits_over_a_restart(tmp_path: Path) -> N
                 parts=[Part.value({"text": "a"})],
             )
             await until(lambda: bool(first.attaching.inbox.items()))
+            await caller.tasks.send(task.id, [Part.text("soon")], metadata={})
+            (waiting,) = first.attaching.inbox.items()
+            await until(lambda: bool(waiting.assignment.heard))
         second = made(home.path, settings)
         async with second.running():
             item = await second.attaching.inbox.take(None, wait=20)
             assert item is not None
             # Nobody was asked before, so this is no repetition.
             assert not item.redelivered
+            (heard,) = item.assignment.heard
+            assert heard.parts[0]["text"] == "soon"
             await item.assignment.complete({"verdict": "good"})
             followed = await Talks(caller, second).follow(task)
             assert followed.states[-1] == "completed"

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.daemons import Anpd
 from tests.e2e.test_kill import check_logs
@@ -26,6 +27,7 @@ PATIENCE = 60.0 + SIZE / 1e6
 
 AGENT = """
 from pathlib import Path
+from typing import Any
 
 def back(book: Path) -> Path:
     return book
@@ -55,6 +57,17 @@ def come(home: Path, before: Collection[str] = ()) -> dict[str, int]:
                 if path.stem not in before:
                     found[path.stem] = path.stat().st_size
     return found
+
+
+def save(local: Any, task: str, number: str, path: Path) -> None:
+    """Save a file of a task as soon as it is here."""
+    limit = time.monotonic() + PATIENCE
+    while not path.exists():
+        try:
+            local.save_artifact(task, number, path)
+        except client.AnpdError as exc:
+            if exc.retry_after is None or time.monotonic() > limit:
+                raise
 
 
 def test_a_kill_makes_no_wrong_file(tmp_path: Path) -> None:
@@ -113,13 +126,7 @@ def one(
             assert (found.state, found.code in ENDS) == ("failed", True), found
             return f"{name} {way}: {found.code}"
         [part] = [part for one in found.messages for part in one["parts"]]
-        limit = time.monotonic() + PATIENCE
-        while not saved.exists():
-            try:
-                local.save_artifact(task, part["artifact"], saved)
-            except client.AnpdError as exc:
-                if exc.retry_after is None or time.monotonic() > limit:
-                    raise
+        save(local, task, part["artifact"], saved)
     assert saved.read_bytes() == source.read_bytes()
     saved.unlink()
     return f"{name} {way}: went on"

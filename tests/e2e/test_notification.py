@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -220,6 +221,14 @@ async def test_what_is_undeliverable_for_long_is_a_dead_letter(
         await pair.provider.tasks.sweep()
         (letter,) = await pair.letters()
         assert letter.attempts > 1
+        # A daemon that is killed now, and started again, has it too.
+        copy = tmp_path / "copy"
+        await asyncio.to_thread(copytree, tmp_path / "provider", copy)
+        again = made(copy, {"listen.port": 0})
+        async with again.running():
+            (found,) = await again.tasks.outbox.letters()
+            assert (found.dead, found.session) == (True, letter.session)
+            assert found.waiting == letter.waiting
         pair.provider.tasks.outbox.retry()
         assert not (await pair.letters())[0].dead
         async with pair.caller() as caller:

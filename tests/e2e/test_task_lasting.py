@@ -101,7 +101,7 @@ async def test_many_open_tasks_are_listed_in_pages(tmp_path: Path) -> None:
         assert pages >= MUCH // 100
         began = time.monotonic()
         for _ in range(1000):
-            assert tasks.sessions.standing.works_for_us(NOBODY.split("#")[1])
+            assert tasks.sessions.standing.ours(NOBODY.split("#")[1])
         looked = time.monotonic() - began
         print(
             f"\n{MUCH} open tasks: made in {made:.1f} s, "
@@ -127,7 +127,7 @@ async def test_a_task_that_nobody_answers_is_given_up_also_when_clocks_jump(
         end = (await tasks.task(task.id)).task
         assert (end.state, end.code) == ("canceled", "no_answer")
         # Nor is the dead peer told of that for ever.
-        assert not tasks.sessions.standing.works_for_us(NOBODY.split("#")[1])
+        assert not tasks.sessions.standing.ours(NOBODY.split("#")[1])
 
 
 async def test_tasks_at_a_peer_end_when_the_owner_blocks_it(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ async def test_a_peer_without_the_protocol_gets_a_call_of_one_turn(
         assert ran.read_text() == "ran\n"
         again = await talks.start("nothing", log=task.log)
         assert (await talks.follow(again)).states[-1] == "failed"
-        assert not talks.caller.tasks.sessions.standing.works_for_us(talks.provider.did)
+        assert not talks.caller.tasks.sessions.standing.ours(talks.provider.did)
 
 
 async def test_old_sessions_go_and_contents_before_them(tmp_path: Path) -> None:
@@ -230,9 +230,7 @@ async def test_old_sessions_go_and_contents_before_them(tmp_path: Path) -> None:
         tasks = talks.caller.tasks
         task = await talks.start("much", lines=20, size=4_000)
         await talks.follow(task)
-        await until(
-            lambda: not tasks.sessions.standing.works_for_us(talks.provider.did)
-        )
+        await until(lambda: not tasks.sessions.standing.ours(talks.provider.did))
         now = time.time()
         await tasks.sessions.room.prune(older_than=now - 9, content_before=now - 9)
         assert await tasks.sessions.events(task.log)

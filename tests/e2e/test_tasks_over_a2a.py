@@ -11,6 +11,7 @@ import pytest
 
 from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
+from anp.errors import CallError
 from anp.protocols.a2a import A2A_URIS
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
@@ -18,7 +19,7 @@ from anp.wire.frames import ProtocolType
 from negotiation.need import Need
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
-from tests.e2e.talks import talks_in
+from tests.e2e.talks import AGENT, talks_in
 from tests.e2e.test_a2a_face import CALCULATE, SEED_REQUEST
 from tests.waiting import until
 
@@ -129,12 +130,9 @@ async def test_push_and_other_versions_are_refused(tmp_path: Path) -> None:
         await channel.close("done")
 
 
-@clause("A2A-15", "A2A-22")
-@pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])
-async def test_a_task_goes_on_after_its_channel_broke(
-    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channels = []
+def noted_channels(monkeypatch: pytest.MonkeyPatch) -> list[Channel]:
+    """Return the channels that carry tasks, as they come."""
+    channels: list[Channel] = []
 
     class Noted(A2aCarrier):
         def __init__(self, sessions: Any, channel: Any, version: Any) -> None:
@@ -142,6 +140,15 @@ async def test_a_task_goes_on_after_its_channel_broke(
             super().__init__(sessions, channel, version)
 
     monkeypatch.setattr("anp.sidecar.tasks.exchange.A2aCarrier", Noted)
+    return channels
+
+
+@clause("A2A-15", "A2A-22")
+@pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])
+async def test_a_task_goes_on_after_its_channel_broke(
+    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = noted_channels(monkeypatch)
     async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
         task = await talks.start("ticks", number=30, pause=0.1)
         await until(lambda: bool(channels))
@@ -155,3 +162,107 @@ async def test_a_task_goes_on_after_its_channel_broke(
         wanted = [{"value": one} if is_old else one for one in range(30)]
         assert seen.results == wanted
         assert len(channels) == 2
+
+
+LARGE = (
+    f"import io\n{AGENT}"
+    + '''
+
+def big(size: int) -> str:
+    """Give a text of a size."""
+    return "x" * size
+
+
+def picture(size: int) -> bytes:
+    """Give a file of a size."""
+    return io.BytesIO(b"p" * size)
+
+
+async def pages(number: int, size: int, file: str) -> AsyncIterator[str]:
+    """Give texts of a size, the last one when there is a file."""
+    for one in range(number):
+        while one == number - 1 and not Path(file).exists():
+            await asyncio.sleep(0.02)
+        yield str(one) * size
+'''
+)
+
+
+@clause("A2A-18", "A2A-22")
+async def test_what_is_larger_than_a_frame_comes_in_pieces_or_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = noted_channels(monkeypatch)
+    small: dict[str, Any] = {
+        "interaction__order": ("urn:anpd:a2a:1.0",),
+        "channels__max_frame": 70_000,
+    }
+    async with talks_in(tmp_path, seconds=20, source=LARGE, **small) as talks:
+        # No part of it can be cut.
+        seen = await talks.follow(await talks.start("big", size=100_000))
+        assert seen.states == ["accepted", "working", "failed"]
+        assert seen.end is not None
+        assert (seen.end.code, seen.end.may_have_run) == ("-32030", True)
+        assert "a frame here 69999" in seen.end.reason
+
+        # Nobody can fetch a file over the channel, so it goes itself.
+        large = await talks.follow(await talks.start("picture", size=30_000))
+        assert large.results == [b"p" * 30_000]
+        over = await talks.follow(await talks.start("picture", size=60_000))
+        assert over.end is not None
+        assert over.end.code == "-32030"
+
+        # After a break the whole task comes again, which is more than a frame has.
+        file = tmp_path / "go"
+        task = await talks.start("pages", number=12, size=10_000, file=str(file))
+        log = await talks.caller.tasks.sessions.conversation(task.log)
+        following = asyncio.create_task(talks.follow(task))
+        await until(lambda: log.last > 12)
+        number = len(channels)
+        await channels[-1].close("cut")
+        await until(lambda: len(channels) > number)
+        await asyncio.sleep(0.3)
+        file.touch()
+        seen = await following
+        assert seen.states == ["accepted", "working", "completed"]
+        assert seen.results == [str(one) * 10_000 for one in range(12)]
+
+
+@clause("A2A-15")
+async def test_a_task_that_the_peer_has_forgotten_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = noted_channels(monkeypatch)
+    async with talks_in(tmp_path, interaction__order=("urn:anpd:a2a:1.0",)) as talks:
+        task = await talks.start("ticks", number=600, pause=0.05)
+        following = asyncio.create_task(talks.follow(task))
+        sessions = talks.provider.tasks.sessions
+        async with asyncio.timeout(10):
+            # Nobody tells of it.
+            while not (known := await sessions.tasks()):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        await talks.provider.tasks.delete(known[0].log)
+        await channels[-1].close("cut")
+        seen = await following
+        assert seen.end is not None
+        assert seen.states[-1] == "failed"
+        assert (seen.end.code, seen.end.may_have_run) == ("-32001", True)
+
+
+@pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])
+async def test_a_call_whose_result_is_too_large_ends_with_an_error(
+    tmp_path: Path, uri: str
+) -> None:
+    big = {"big": 'def big(size: int) -> str:\n    return "x" * size\n'}
+    flags: dict[str, Any] = {"consensus__use": True, "channels__max_frame": 70_000}
+    async with house_in(tmp_path, more=big, **flags) as house:
+        request = CallRequest(
+            peer=f"{house.provider.url}#{house.provider.did}",
+            need=Need("big"),
+            arguments={"size": 100_000},
+            protocol=uri,
+        )
+        with pytest.raises(CallError) as caught:
+            await house.caller.caller.call(request)
+        assert "a frame here 69999" in caught.value.detail
+        assert caught.value.may_have_run

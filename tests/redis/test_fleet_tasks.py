@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from anp.interaction.elements import Part, TaskChange
+from anp.interaction.operations import TaskCancel
 from anp.interaction.states import is_terminal
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from anp.sidecar.tasks.sessions import KnownTask
+from anp.sidecar.tasks.sessions import KnownTask, receive
 from tests.cache.servers import Server, find_server, is_wanted, running
 from tests.waiting import until
 
@@ -119,6 +120,27 @@ async def test_a_sister_that_starts_leaves_the_work_of_others_alone(
         end = await end_of(caller, task)
         assert (end.state, end.reason) == ("completed", "")
         assert (tmp_path / "began").read_text() == "x"
+
+
+async def test_a_cancel_that_reaches_a_sister_ends_the_work(
+    tmp_path: Path, server: Server
+) -> None:
+    async with (
+        at_work(tmp_path, server) as (_, one, task, other),
+        other.running(),
+    ):
+        log = await anext(aiter(other.tasks.sessions.busy()))
+        name, requester = task.task.id, task.task.requester
+        cancel = TaskCancel(session=task.task.session, task=name)
+        # Above all that the requester told the daemon at work.
+        await other.tasks.sessions.apply(
+            log, receive(cancel, sender=requester, ref=1_000)
+        )
+        assert one.tasks.working == 1
+        # The caller has asked for nothing, and would refuse the end.
+        await until(lambda: one.tasks.working == 0)
+        found = (await other.tasks.sessions.refresh(log)).tasks[name]
+        assert (found.state, found.may_have_run) == ("canceled", True)
 
 
 async def test_a_sister_decides_about_the_work_of_one_that_is_gone(

@@ -109,22 +109,13 @@ class LinkCore:
         return bool(self._channels) or self._handshakes.under_way
 
     def open_channel(
-        self,
-        identity: Identity,
-        peer_did: str,
-        meta: MetaProtocol,
-        *,
-        now: Moment,
+        self, identity: Identity, peer_did: str, meta: MetaProtocol, *, now: Moment
     ) -> str:
         """Start a handshake as requester and return its session id."""
         return self._handshakes.dial(identity, peer_did, meta, now=now)
 
     def key_checked(
-        self,
-        session_id: str,
-        error: PeerError | None,
-        *,
-        now: Moment,
+        self, session_id: str, error: PeerError | None, *, now: Moment
     ) -> None:
         """Say whether the peer's DID owns its key; see `NeedPeerKeyCheck`."""
         self._handshakes.key_checked(session_id, error, now=now)
@@ -136,12 +127,7 @@ class LinkCore:
         self._take_completed(now=now)
 
     def refuse_hello(
-        self,
-        session_id: str,
-        code: ErrorCode,
-        detail: str,
-        *,
-        now: Moment,
+        self, session_id: str, code: ErrorCode, detail: str, *, now: Moment
     ) -> None:
         """Refuse a hello with `code`."""
         self._handshakes.refuse(session_id, code, detail, now=now)
@@ -225,12 +211,7 @@ class LinkCore:
         return message_id
 
     def close_channel(
-        self,
-        channel_id: str,
-        code: ErrorCode,
-        reason: str,
-        *,
-        now: Moment,
+        self, channel_id: str, code: ErrorCode, reason: str, *, now: Moment
     ) -> None:
         """End a channel and tell the peer, in our extension or with a `response`."""
         channel = self._channels.get(channel_id)
@@ -268,13 +249,7 @@ class LinkCore:
 
     # Keys that are kept; see `kept_keys`.
 
-    def claimed(
-        self,
-        channel_id: str,
-        last: int | None,
-        *,
-        now: Moment,
-    ) -> None:
+    def claimed(self, channel_id: str, last: int | None, *, now: Moment) -> None:
         """Answer `NeedClaim`: counters up to `last` are ours; None: they are not."""
         channel = self._channels.get(channel_id)
         if channel is None:
@@ -461,13 +436,7 @@ class LinkCore:
             channel.renew_at = None
             self._output.tell(RenewalDue(channel.opened.channel_id))
 
-    def _open(
-        self,
-        channel: OpenChannel,
-        envelope: Envelope,
-        *,
-        now: Moment,
-    ) -> None:
+    def _open(self, channel: OpenChannel, envelope: Envelope, *, now: Moment) -> None:
         opened = channel.opened
         if channel.held:
             # Behind one that waits for its claim; the shell reads nothing meanwhile.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anp.cli.client import client_of, home_of, load_settings
-from anp.cli.options import Data, Host, Json, Port, read_data
-from anp.cli.output import Line, Settings, print_json, print_one, progress
+from anp.cli.call import CallLine, make_call, shows_phases
+from anp.cli.client import home_of, load_settings
+from anp.cli.options import Data, Host, Json, Port
+from anp.cli.output import Line, Settings, print_one
 from anp.errors import CallError, ConfigError, ErrorKind
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ def up(
     as_json: Json = False,
 ) -> None:
     """Run the daemon in the foreground."""
+    import asyncio
     import gc
 
     # Nothing that is made while starting is garbage, and looking for some takes time.
@@ -189,42 +189,27 @@ def call(
     as_json: Json = False,
 ) -> None:
     """Call a peer, and negotiate a protocol first if there is none."""
-    wanted: str | dict[str, Any] = need
-    if input_schema or output_schema:
-        wanted = {
-            "requirement": need,
-            "input_schema": _json_file(input_schema),
-            "output_schema": _json_file(output_schema),
-        }
-    if bool(find) == bool(need):
-        raise CallError(ErrorKind.USAGE, "give PEER and NEED, or --find CAPABILITY")
-    whom = {"find": find} if find else {"peer": peer, "need": wanted}
-    body: dict[str, Any] = {**whom, "input": read_data(data)}
-    body |= {"mode": mode, "trust_first_use": trust_first_use}
-    if timeout is not None:
-        body["timeout"] = timeout
-    if protocol is not None:
-        body["protocol"] = protocol
-    if capability is not None:
-        body["capability"] = capability
-    if idempotency_key is not None:
-        body["idempotency_key"] = idempotency_key
-    client = client_of(context)
-    if sys.stderr.isatty() and not as_json:
+    line = CallLine(
+        peer=peer,
+        need=need,
+        data=data,
+        find=find,
+        capability=capability,
+        timeout=timeout,
+        input_schema=input_schema,
+        output_schema=output_schema,
+        trust_first_use=trust_first_use,
+        mode=mode,
+        protocol=protocol,
+        idempotency_key=idempotency_key,
+        as_json=as_json,
+    )
+    if shows_phases(line):
         from anp.cli.commands.live import follow_call
 
-        answer = follow_call(client, body)
+        make_call(context.obj, line, follow_call)
     else:
-        answer = client.call(body)
-    if as_json:
-        print_json(answer)
-        return
-    print_json(answer["output"])
-    progress(
-        f"{answer['source']} {answer['capability'] or '-'} "
-        f"{(answer['protocol'] or '-')[:12]} "
-        f"negotiation_messages={answer['negotiation_messages']} ms={answer['ms']}"
-    )
+        make_call(context.obj, line)
 
 
 def demo(
@@ -238,7 +223,3 @@ def demo(
     from anp.cli.demo.demo import run_demo
 
     run_demo(as_json=as_json, keep=keep)
-
-
-def _json_file(path: Path | None) -> Any:
-    return None if path is None else read_data(f"@{path}")

@@ -45,6 +45,10 @@ def create_group(
     hub: Annotated[
         str | None, typer.Option(help="Peer that distributes its messages.")
     ] = None,
+    seal: Annotated[
+        bool | None,
+        typer.Option("--seal/--no-seal", help="The hub cannot read what is said."),
+    ] = None,
     join: Annotated[
         str, typer.Option(help="invite, apply, both or closed.")
     ] = "invite",
@@ -66,6 +70,7 @@ def create_group(
     }
     body: dict[str, Any] = {"name": name, "policy": policy, "invite": invite or []}
     body |= {"admins": admin or []} | ({"hub": hub} if hub else {})
+    body |= {} if seal is None else {"sealed": seal}
     found = client_of(context).post("/v1/groups", body)
     print_one(found, [f"group {found['id']} is there"], as_json=as_json)
 
@@ -110,6 +115,8 @@ def show_group(context: typer.Context, group: GroupId, as_json: Json = False) ->
             ],
         ),
     ]
+    if found["sealing"] is not None:
+        told.append(("sealed", found["sealing"].get("alarms") or "no alarms"))
     if invited is not None:
         told.append(("invited by", invited["by"]))
         told.append(("words", visible(invited["text"])))

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import Client, client_of, problem_error, segment
-from anp.cli.commands.negotiations import negotiations_app
+from anp.cli.commands import negotiations
 from anp.cli.output import event_line, progress, transient
 from anp.errors import CallError, ErrorKind
 
@@ -24,8 +24,9 @@ QUIET = 1.0
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command of this file to its group, which `app` has already."""
-    negotiations_app.command("watch")(watch_negotiations)
+    """Add the groups of negotiations, with the command of this file."""
+    negotiations.register(app)
+    negotiations.negotiations_app.command("watch")(watch_negotiations)
 
 
 def watch_negotiations(

@@ -10,7 +10,8 @@ import typer
 
 from anp.cli.client import client_of, segment
 from anp.cli.commands.protocols import WHY_UNUSED
-from anp.cli.options import Id, Json, Note, read_input
+from anp.cli.input import read_input
+from anp.cli.options import Id, Json, Note
 from anp.cli.output import (
     Column,
     Line,

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import client_of
+from anp.cli.input import read_data
 from anp.cli.options import Json
 from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError
@@ -153,6 +154,32 @@ def trust_peer(context: typer.Context, peer: str, as_json: Json = False) -> None
 def forget_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
     """Delete a peer and its addresses; agreements stay."""
     _tell(context, "forget", peer, as_json)
+
+
+@peers_app.command("tell")
+def tell_peers(
+    context: typer.Context,
+    event: Annotated[str, typer.Argument(help="Name of the event.")],
+    data: Annotated[
+        str, typer.Option("--data", "-d", help="JSON, @FILE, or - for standard input.")
+    ] = "{}",
+    to: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PEER", help="Only this peer; again for more of them."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Send an event to all allowed peers that listen; they show it as `heard`."""
+    body: dict[str, Any] = {"name": event, "data": read_data(data)}
+    if to:
+        body["peers"] = to
+    found = client_of(context).post("/v1/peers/tell", body)
+    columns: dict[str, Column] = {
+        "PEER": "peer",
+        "SENT": lambda one: "yes" if one["sent"] else "no",
+        "REASON": lambda one: one["reason"] or "-",
+    }
+    print_list(found, found["peers"], columns, as_json=as_json)
 
 
 @peers_app.command("heard")

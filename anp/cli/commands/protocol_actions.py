@@ -13,7 +13,8 @@ import typer
 
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.protocols import protocols_app
-from anp.cli.options import Hash, Json, read_input
+from anp.cli.input import read_input
+from anp.cli.options import Hash, Json
 from anp.cli.output import print_bytes, print_one
 from anp.errors import CallError, ErrorKind
 

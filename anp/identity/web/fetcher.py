@@ -8,6 +8,7 @@ server that gives another answer the second time is never asked a second time.
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import socket
 import ssl
@@ -46,9 +47,6 @@ ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 JSON_TYPES = frozenset({"application/json", "+json"})
 "Content types of JSON; `+json` means every type that ends so."
 
-MAX_HEADERS = 64 * 1024
-"Largest head of an answer, in bytes; the library's own limit is 100 KiB."
-
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 Answer = TypeVar("Answer")
 _MAX_AGE = re.compile(r"max-age\s*=\s*\"?([0-9]{1,9})\"?", re.ASCII)
@@ -77,16 +75,22 @@ def client_tls(ca_file: str | None = None) -> ssl.SSLContext:
     Raises:
         ConfigError: `ca_file` cannot be read.
     """
+    if ca_file is None:
+        return _system_tls()
     context = ssl.create_default_context()
-    if ca_file is not None:
-        try:
-            context.load_verify_locations(cafile=ca_file)
-        except (OSError, ssl.SSLError) as exc:
-            raise ConfigError(
-                f"fetch.ca_file: {ca_file} holds no PEM certificates: "
-                f"{exc.strerror or exc}"
-            ) from exc
+    try:
+        context.load_verify_locations(cafile=ca_file)
+    except (OSError, ssl.SSLError) as exc:
+        raise ConfigError(
+            f"fetch.ca_file: {ca_file} holds no PEM certificates: {exc.strerror or exc}"
+        ) from exc
     return context
+
+
+@functools.cache
+def _system_tls() -> ssl.SSLContext:
+    # Reading the system's authorities takes as long as half a daemon's start.
+    return ssl.create_default_context()
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:

@@ -44,6 +44,12 @@ class GroupMachine(Admissions):
         """Make a group whose only member is its owner."""
         if not group.id or not group.owner:
             raise refused(InteractionFault.INVALID, "a group has an id and an owner")
+        if group.sealed and group.policy.history != 0:
+            raise refused(
+                InteractionFault.INVALID,
+                "a sealed group has no history: new members cannot read what was "
+                "said before them",
+            )
         owner = group.member(group.owner) or Member(id=group.owner)
         group = replace(
             group,
@@ -88,6 +94,12 @@ class GroupMachine(Admissions):
         sender, policy = asked.sender, self.group.policy
         if sender not in self.floors:
             raise self._unknown()
+        if self.group.sealed and not isinstance(content, Message):
+            raise refused(
+                InteractionFault.NOT_ALLOWED,
+                "the hub of a sealed group cannot read offers, so it cannot say who "
+                "takes one; give the task to a member in a message",
+            )
         if asked.size > policy.max_message:
             raise refused(
                 InteractionFault.TOO_LARGE, f"at most {policy.max_message} bytes"

@@ -79,7 +79,7 @@ class Membership:
 
 
 GroupContent = Membership | Message | Task | TaskUpdate | TaskCancel
-"""What a group hears of: changes of members, messages, offers (tasks without an
+"""The content of a group's log: changes of members, messages, offers (tasks without an
 executor), and what becomes of them."""
 
 

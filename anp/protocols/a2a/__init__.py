@@ -14,6 +14,7 @@
   INT-13). Pure.
 * `modes`: Input and output modes: the media types of skills and of answers (A2A-19).
   Pure.
+* `pieces`: Answers of A2A cut to the size of a frame, where there are frames. Pure.
 
 `words` has methods, states and errors; `objects` what both versions mean; `reader` and
 `writer` their two forms in JSON; `view` makes a task of A2A out of a session's log.

@@ -15,7 +15,13 @@ from anp.interaction.states import TaskState
 from anp.protocols.a2a.objects import A2aMessage, A2aTask
 from anp.protocols.a2a.reader import A2aFields
 from anp.protocols.a2a.results import read_result
-from anp.protocols.a2a.words import A2aError, A2aMethod, A2aVersion, method_name
+from anp.protocols.a2a.words import (
+    A2aError,
+    A2aFault,
+    A2aMethod,
+    A2aVersion,
+    method_name,
+)
 from anp.protocols.a2a.writer import write_message
 from anp.protocols.sides import CallingSide, WrittenSide
 from negotiation.consensus.written import (
@@ -137,7 +143,13 @@ class A2aRequester(CallingSide, WrittenSide):
                 del self._calls[number]
 
     def tell(
-        self, name: str, data: dict[str, Any], *, now: float, wall_now: datetime
+        self,
+        name: str,
+        data: dict[str, Any],
+        *,
+        now: float,
+        wall_now: datetime,
+        message_id: str = "",
     ) -> None:
         """See `WrittenProtocol`; A2A has no message for it."""
         raise MisuseError("A2A has no events without a task")
@@ -166,7 +178,12 @@ class A2aRequester(CallingSide, WrittenSide):
         if "error" in answer:
             told = A2aFields(answer["error"], "error")
             number = str(told.raw("code"))[:20]
-            self._refuse(call_id, number, told.text("message", most=10_000)[:500])
+            self._refuse(
+                call_id,
+                number,
+                told.text("message", most=10_000)[:500],
+                may_have_run=number == str(A2aFault.RESULT_TOO_LARGE.code),
+            )
             return
         task = read_result(answer.get("result"), self._version)
         if not isinstance(task, A2aTask):

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import quote
 
 from anp.interaction.chunks import join_parts
 from anp.interaction.elements import (
+    FILE_URN,
     Message,
     MessagePurpose,
     Part,
@@ -55,14 +57,17 @@ class A2aView:
     also as the text of their JSON.
     """
 
-    def __init__(self, task: str, context: str, *, name: str) -> None:
+    def __init__(self, task: str, context: str, *, name: str, files: str = "") -> None:
         """Begin before its first event.
 
         Args:
             task: Its id in A2A.
             context: Id of its session in A2A.
             name: Its id in the session.
+            files: URL below which the caller finds the files of its tasks; empty when
+                there is none.
         """
+        self._files = files
         self.task = A2aTask(id=task, context=context, state=TaskState.REQUESTED)
         self._name = name
         self._chunks: dict[str, list[Message]] = {}
@@ -84,7 +89,9 @@ class A2aView:
 
     def __copy__(self) -> A2aView:
         """Return another view that goes on from here."""
-        made = A2aView(self.task.id, self.task.context, name=self._name)
+        made = A2aView(
+            self.task.id, self.task.context, name=self._name, files=self._files
+        )
         made.task, made.is_known = self.task, self.is_known
         made._was_asked, made._in_words = self._was_asked, self._in_words
         made._chunks = {name: list(held) for name, held in self._chunks.items()}
@@ -189,9 +196,21 @@ class A2aView:
         for part in message.parts:
             name = part.metadata.get(ARTIFACT)
             key = name if isinstance(name, str) and name else OUTPUT
-            of_artifacts.setdefault(key, []).extend(self._shown(_own(part)))
+            shown = self._shown(self._linked(_own(part)))
+            of_artifacts.setdefault(key, []).extend(shown)
         for key, parts in of_artifacts.items():
             yield self._result(key, tuple(parts), last=bool(message.final))
+
+    def _linked(self, part: Part) -> Part:
+        """Return a file that is kept here as a link that its caller can fetch."""
+        if not (part.is_file and self._files):
+            return part
+        more = {"size": part.size, "sha256": part.sha256}
+        return replace(
+            part,
+            content=file_url(self._files, self.task.id, str(part.content)),
+            metadata={**part.metadata, **more},
+        )
 
     def _shown(self, part: Part) -> Iterable[Part]:
         if not self._in_words or part.kind is not PartKind.JSON:
@@ -223,7 +242,7 @@ class A2aView:
     def _message(self, message: Message) -> A2aMessage:
         return A2aMessage(
             id=message.id,
-            parts=message.parts,
+            parts=tuple(self._linked(part) for part in message.parts),
             is_agent=message.role is SenderRole.SERVICE,
             task=self.task.id,
             context=self.task.context,
@@ -241,6 +260,17 @@ class A2aView:
             context=self.task.context,
             metadata=metadata or {},
         )
+
+
+def file_url(files: str, task: str, uri: str) -> str:
+    """Return the URL of a file of a task.
+
+    Args:
+        files: As for `A2aView`.
+        uri: The file's own, which begins with `FILE_URN`.
+    """
+    name = quote(uri.removeprefix(FILE_URN), safe="")
+    return f"{files}/tasks/{quote(task, safe='')}/files/{name}"
 
 
 def _own(part: Part) -> Part:

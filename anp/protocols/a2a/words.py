@@ -112,6 +112,7 @@ class A2aFault(Enum):
         -32005, 415, "this agent does not take or give content of this type"
     )
     TOO_MANY = _Fault(-32029, 429, "too much of this caller's is open; wait")
+    RESULT_TOO_LARGE = _Fault(-32030, 413, "the result is too large to be sent")
     EXTENDED_AGENT_CARD_NOT_CONFIGURED = _Fault(
         -32007, 400, "there is no extended card"
     )

@@ -23,8 +23,6 @@ from importlib.resources import files
 
 from anp.protocols.envelope.memory import MessageMemory
 from anp.protocols.envelope.messages import (
-    AGENT_ONLINE,
-    BROADCAST,
     ENVELOPE_URI,
     ENVELOPE_VERSION,
     EnvelopeAction,
@@ -43,8 +41,6 @@ from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtoco
 from negotiation.need import Role
 
 __all__ = [
-    "AGENT_ONLINE",
-    "BROADCAST",
     "ENVELOPE_TASKS_URI",
     "ENVELOPE_TASKS_VERSION",
     "ENVELOPE_URI",

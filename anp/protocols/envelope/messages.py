@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from anp.protocols.timestamps import Timestamp, read_timestamp, write_timestamp
+from anp.protocols.timestamps import read_timestamp, write_timestamp
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import Json, parse_json
@@ -32,7 +32,6 @@ __all__ = [
     "Payload",
     "RequestPayload",
     "ResponsePayload",
-    "Timestamp",
     "TooLarge",
     "WRAPPED",
     "build_message",

@@ -20,7 +20,7 @@ from anp.protocols.envelope.messages import (
 )
 from anp.protocols.envelope.reader import Head
 from anp.protocols.envelope.side import MAX_SHOWN, Side, SideSetting
-from anp.protocols.sides import ServingSide
+from anp.protocols.sides import ServingSide, writable
 from negotiation.consensus.written import (
     CallCapability,
     Declined,
@@ -240,7 +240,7 @@ class EnvelopeProvider(ServingSide, Side):
     def _failed(
         self, message: EnvelopeMessage, code: str, reason: str, wall_now: datetime
     ) -> None:
-        error = {"code": _plain(code[:MAX_SHOWN]), "message": _plain(reason[:500])}
+        error = {"code": writable(code[:MAX_SHOWN]), "message": writable(reason[:500])}
         payload = ResponsePayload(EnvelopeStatus.FAILURE, {}, error)
         self._answer(message, payload, wall_now=wall_now)
 
@@ -255,7 +255,7 @@ class EnvelopeProvider(ServingSide, Side):
     ) -> None:
         data = self._send_error(
             code,
-            _plain(reason),
+            writable(reason),
             correlation_id=message.message_id,
             wall_now=wall_now,
             details=details,
@@ -279,8 +279,3 @@ class EnvelopeProvider(ServingSide, Side):
             metadata=metadata,
         )
         self._memory.answered(message.message_id, data, last=last)
-
-
-def _plain(text: str) -> str:
-    """Return what can be written as UTF-8 of a tool's words."""
-    return text.encode("utf-8", "replace").decode("utf-8")

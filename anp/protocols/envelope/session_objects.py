@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from typing import Any, Final
 
 from anp.interaction.elements import (
@@ -25,40 +24,22 @@ from anp.protocols.envelope.session_words import (
     ROLES,
     SessionEntry,
 )
-from anp.protocols.fields import Fields, invalid
+from anp.protocols.fields import MAX_ITEMS, MAX_PARTIES, Fields, invalid
 from negotiation.strict_json import Json
 
 __all__ = ["read_chunk", "read_mixed", "read_said", "read_session", "read_task"]
 
-MAX_ITEMS: Final = 1024
-"Parts of a message, messages of a task, and inputs, each."
-
-MAX_PARTICIPANTS: Final = 256
-
-_MIME: Final = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
-    r"(?:[ \t]*;[\x20-\x7e\t]{0,256})?"
-)
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
-
-
-def _inner(outer: Fields, value: object, what: str) -> Fields:
-    """Return the fields of an object in another; oddities of both are one list."""
-    fields = Fields(value, what)
-    fields.flags = outer.flags
-    return fields
-
 
 def read_session(fields: Fields) -> Session:
     """Read a session, whose id stands elsewhere; InteractionError if it is none."""
-    parties = fields.items("participants", limit=MAX_PARTICIPANTS)
+    parties = fields.items("participants", limit=MAX_PARTIES)
     if not parties:
         raise invalid("parameters: participants is not an array of at least one")
     return Session(
         id="",
-        requester=_party(_inner(fields, fields.take("requester"), "requester")),
+        requester=_party(fields.inner(fields.take("requester"), "requester")),
         participants=tuple(
-            _party(_inner(fields, one, "a participant")) for one in parties
+            _party(fields.inner(one, "a participant")) for one in parties
         ),
         expires=fields.date_time("expires"),
         context=read_mixed(fields, "context"),
@@ -81,7 +62,7 @@ def _party(fields: Fields) -> Party:
 def read_mixed(fields: Fields, name: str) -> tuple[Message, ...] | tuple[Task, ...]:
     """Read an array that has messages only, or tasks only."""
     values = fields.items(name, limit=MAX_ITEMS)
-    found = [_inner(fields, one, f"an element of {name}") for one in values]
+    found = [fields.inner(one, f"an element of {name}") for one in values]
     kinds = {(one.has("parts"), one.has("state")) for one in found}
     if kinds - {(True, False), (False, True)} or len(kinds) > 1:
         raise invalid(f"{name} has neither messages only nor tasks only")
@@ -161,7 +142,7 @@ def read_said(
         purpose=fields.word("purpose", PURPOSES, needed=False),
         final=fields.boolean("final"),
         chunk=chunk,
-        parts=tuple(_part(_inner(fields, one, "a part")) for one in parts),
+        parts=tuple(_part(fields.inner(one, "a part")) for one in parts),
         metadata=fields.mapping("metadata"),
         extra=dict(fields.rest),
     )
@@ -177,12 +158,8 @@ def read_chunk(fields: Fields) -> Chunk | None:
 
 
 def _part(fields: Fields) -> Part:
-    media_type = fields.text("type")
-    if not _MIME.fullmatch(media_type):
-        raise invalid("a part: type is not a MIME type")
-    sha256 = fields.optional_text("sha256")
-    if sha256 and not _SHA256.fullmatch(sha256):
-        raise invalid("a part: sha256 is not 64 hex characters")
+    media_type = fields.media_type("type")
+    sha256 = fields.sha256("sha256")
     kind, content = _content(fields)
     return Part(
         kind=kind,

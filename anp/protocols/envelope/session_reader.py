@@ -60,13 +60,10 @@ from anp.protocols.envelope.session_words import (
     SessionEntry,
     SessionEventName,
 )
-from anp.protocols.fields import MAX_ID, MAX_TEXT, Fields, invalid
+from anp.protocols.fields import MAX_ID, MAX_REF, MAX_TEXT, Fields, invalid
 from anp.protocols.line import InvalidFrame, OperationFrame
 
 __all__ = ["is_of_session", "read_operation"]
-
-MAX_REF: Final = 2**53 - 1
-"Largest number of an operation."
 
 _STATE_OF: Final = {word: state for state, word in NEEDS.items()}
 

@@ -31,6 +31,8 @@ from anp.interaction.operations import (
     SessionClose,
     SessionOpen,
     SessionUpdate,
+    SubscribeCancel,
+    SubscribeCreate,
     TaskCancel,
     TaskCreate,
     TaskGet,
@@ -59,6 +61,7 @@ from anp.protocols.envelope.session_words import (
     SessionEventName,
     status_of,
 )
+from anp.protocols.fields import given_fields
 from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 
@@ -169,6 +172,8 @@ def _told(operation: Operation, request: str) -> _Told:
                 )
             refused = {"code": str(code), "message": text}
             return _event(session, SessionEventName.REFUSED, refused)
+        case SubscribeCreate() | SubscribeCancel():
+            raise JsonError("the envelope has no subscriptions")
         case _:
             return _managed(operation)
 
@@ -197,11 +202,15 @@ def _managed(
         case NotifyRegister():
             parameters = {
                 "address": operation.address,
-                **_given(message_id=operation.task, expires=_moment(operation.expires)),
+                **given_fields(
+                    message_id=operation.task, expires=_moment(operation.expires)
+                ),
             }
             return _request(operation.session, SessionAction.NOTIFY, parameters)
         case NotifyUnregister(session=name, task=task):
-            return _request(name, SessionAction.NOTIFY_END, _given(message_id=task))
+            return _request(
+                name, SessionAction.NOTIFY_END, given_fields(message_id=task)
+            )
 
 
 def _request(
@@ -235,7 +244,7 @@ def _update(update: TaskUpdate) -> _Told:
         told = {"progress": content.progress, "total": content.total}
         result["progress"] = {
             **{name: one for name, one in told.items() if one is not None},
-            **_given(text=content.text),
+            **given_fields(text=content.text),
         }
         payload = ResponsePayload(EnvelopeStatus.IN_PROGRESS, result, {})
     else:
@@ -246,21 +255,23 @@ def _update(update: TaskUpdate) -> _Told:
         payload=payload,
         session=update.session,
         answers=content.task,
-        metadata=_given(at=_moment(update.at)),
+        metadata=given_fields(at=_moment(update.at)),
     )
 
 
 def _state(change: TaskChange, result: dict[str, Any]) -> Payload:
     status = status_of(change.state)
-    why = _given(code=change.code, reason=change.reason)
+    why = given_fields(code=change.code, reason=change.reason)
     if change.state == TaskState.REJECTED:
-        return ErrorPayload(REJECTED, change.reason, _given(code=change.code) | result)
+        return ErrorPayload(
+            REJECTED, change.reason, given_fields(code=change.code) | result
+        )
     if status is EnvelopeStatus.SUCCESS:
         return ResponsePayload(status, result, {})
     if status is EnvelopeStatus.FAILURE:
         error: dict[str, Any] = {"code": change.code, "message": change.reason}
         if change.state == TaskState.CANCELED:
-            error = {**error, "code": CANCELED, **_given(cause=change.code)}
+            error = {**error, "code": CANCELED, **given_fields(cause=change.code)}
         elif change.code == CANCELED:
             # The agent's own code, which alone would mean that it was cancelled.
             result["state"] = str(change.state)
@@ -290,7 +301,7 @@ def _message_sent(message: Message) -> _Told:
             sender=message.sender,
             metadata=chunk,
         )
-    content |= _given(task=message.task)
+    content |= given_fields(task=message.task)
     content["role"] = str(message.role)
     return _Told(
         kind=MessageType.EVENT,
@@ -304,11 +315,6 @@ def _message_sent(message: Message) -> _Told:
 # Objects.
 
 
-def _given(**fields: Any) -> dict[str, Any]:
-    """Return the fields that say something."""
-    return {name: value for name, value in fields.items() if value}
-
-
 def _moment(at: datetime | None) -> str:
     return "" if at is None else write_timestamp(at)
 
@@ -318,7 +324,7 @@ def _session(session: Session) -> dict[str, Any]:
         **session.extra,
         "requester": _party(session.requester),
         "participants": [_party(one) for one in session.participants],
-        **_given(expires=_moment(session.expires)),
+        **given_fields(expires=_moment(session.expires)),
     }
     if session.context:
         value["context"] = [_either(one) for one in session.context]
@@ -329,7 +335,7 @@ def _party(party: Party) -> dict[str, Any]:
     value = {
         **party.extra,
         "id": party.id,
-        **_given(address=party.address, params=dict(party.params)),
+        **given_fields(address=party.address, params=dict(party.params)),
     }
     if party.mode is not PartyMode.P2P:
         value["mode"] = str(party.mode)
@@ -345,7 +351,7 @@ def _task_content(task: Task) -> dict[str, Any]:
     value: dict[str, Any] = {**task.extra}
     if task.inputs:
         value["inputs"] = [_either(one) for one in task.inputs]
-    return value | _given(
+    return value | given_fields(
         messages=[_message(one) for one in task.messages],
         depends_on=list(task.depends_on),
         parent=task.parent,
@@ -360,7 +366,7 @@ def _task(task: Task) -> dict[str, Any]:
         "message_id": task.id,
         "session_id": task.session,
         "state": str(task.state),
-        **_given(
+        **given_fields(
             action=task.capability,
             at=_moment(task.changed_at),
             code=task.code,
@@ -378,7 +384,7 @@ def _message(message: Message, *, place: bool = True) -> dict[str, Any]:
             "session_id": message.session,
             "sender_id": message.sender,
             "role": str(message.role),
-            **_given(task=message.task),
+            **given_fields(task=message.task),
         }
         if message.chunk is not None:
             value[SessionEntry.CHUNK_INDEX] = message.chunk.index
@@ -388,7 +394,7 @@ def _message(message: Message, *, place: bool = True) -> dict[str, Any]:
     if message.final is not None:
         value["final"] = message.final
     value["parts"] = [write_part(one) for one in message.parts]
-    return value | _given(metadata=dict(message.metadata))
+    return value | given_fields(metadata=dict(message.metadata))
 
 
 def write_part(part: Part) -> dict[str, Any]:
@@ -401,7 +407,7 @@ def write_part(part: Part) -> dict[str, Any]:
         **part.extra,
         "type": part.media_type,
         field: content,
-        **_given(
+        **given_fields(
             name=part.name,
             sha256=part.sha256,
             continued=part.continued,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,6 +114,7 @@ class Side(WrittenSide):
         now: float,
         wall_now: datetime,
         to_all: bool = True,
+        message_id: str = "",
     ) -> None:
         """See `WrittenProtocol`; an event is usually broadcast (ENV-20)."""
         if not 0 < len(name) <= MAX_NAME:
@@ -124,7 +124,10 @@ class Side(WrittenSide):
         receiver = BROADCAST if to_all else self._parties.peer_id
         try:
             self._send(
-                EventPayload(name, data), wall_now=wall_now, receiver_id=receiver
+                EventPayload(name, data),
+                wall_now=wall_now,
+                receiver_id=receiver,
+                message_id=message_id,
             )
         except JsonError as exc:
             raise MisuseError(f"the event {name!r:.80} cannot be sent: {exc}") from None
@@ -301,9 +304,6 @@ class Side(WrittenSide):
     def _deliver(self, said: PeerEvent | PeerNotice | PeerMessage) -> None:
         self._events.append(Deliver(said))
 
-    def _note(self, reason: str) -> None:
-        self._events.append(Flagged(reason, fault=False))
-
     # Outgoing.
 
     def _send_error(
@@ -329,6 +329,7 @@ class Side(WrittenSide):
         receiver_id: str | None = None,
         correlation_id: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        message_id: str = "",
     ) -> bytes:
         """Build a message and put it among those to send.
 
@@ -336,7 +337,7 @@ class Side(WrittenSide):
             JsonError: It cannot be sent.
         """
         message = EnvelopeMessage(
-            message_id=self._new_id(),
+            message_id=message_id or self._new_id(),
             sender_id=self._parties.own_id,
             receiver_id=receiver_id or self._parties.peer_id,
             message_type=_TYPES[type(payload)],
@@ -350,9 +351,6 @@ class Side(WrittenSide):
         self._outgoing.append(data)
         self._last_id = message.message_id
         return data
-
-    def _new_id(self) -> str:
-        return str(uuid.UUID(bytes=self._random_bytes(16), version=4))
 
 
 _TYPES: dict[type[Payload], MessageType] = {

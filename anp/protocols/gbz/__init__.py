@@ -17,6 +17,8 @@ Version 1 is point to point; version 2 has groups and subscriptions in addition.
   subscription.
 * `group_writer`: Operations of version 2 become bytes.
 * `group_line`: The frames of GB/Z 185.6 version 2 on one channel; see `SessionLine`.
+* `sealed_message`: Messages of a sealed group in messages that the hub passes on
+  unread.
 """
 
 from __future__ import annotations

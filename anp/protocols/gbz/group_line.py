@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from anp.interaction.groups.operations import GroupOperation, RefusedGroupOperation
-from anp.interaction.operations import RefusedOperation, SubscriptionOperation
+from anp.interaction.operations import (
+    Operation,
+    RefusedOperation,
+    SubscriptionOperation,
+)
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import write_group_frame
 from anp.protocols.gbz.line import GbzLine
@@ -28,6 +32,11 @@ class GroupLine(GbzLine):
 
     def _read(self, data: bytes) -> OperationFrame | FurtherFrame:
         return read_group_frame(data, max_size=self._limits.max_message)
+
+    def _written(self, operation: Operation, ref: int) -> bytes:
+        if isinstance(operation, SubscriptionOperation):
+            return write_group_frame(operation, ref, max_size=self._limits.max_message)
+        return super()._written(operation, ref)
 
     def _refused(self, refused: RefusedOperation, request: str) -> bytes:
         if not request:

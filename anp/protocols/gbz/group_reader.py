@@ -33,7 +33,7 @@ from anp.interaction.operations import (
     SubscriptionOperation,
 )
 from anp.interaction.states import MAX_STATE
-from anp.protocols.fields import Fields, invalid
+from anp.protocols.fields import MAX_REF, Fields, invalid
 from anp.protocols.gbz.group_words import (
     ACTS,
     ALL_HISTORY,
@@ -43,9 +43,7 @@ from anp.protocols.gbz.group_words import (
     GroupWord,
 )
 from anp.protocols.gbz.reader import (
-    MAX_REF,
     frame_fields,
-    inner_fields,
     read_cancel,
     read_message,
     read_operation,
@@ -182,12 +180,10 @@ def _membership(act: GroupAct, fields: Fields) -> Membership:
     member, group = fields.take("member"), fields.take("group")
     found = Membership(
         act=act,
-        member=None
-        if member is None
-        else read_party(inner_fields(fields, member, "member")),
+        member=None if member is None else read_party(fields.inner(member, "member")),
         ticket=fields.optional_text("ticket"),
         by=fields.optional_text("invitedBy"),
-        group=None if group is None else _group(inner_fields(fields, group, "group")),
+        group=None if group is None else _group(fields.inner(group, "group")),
         expires=fields.date_time("expires"),
         text=fields.for_people("text"),
     )
@@ -227,7 +223,7 @@ def _acknowledgement(group: str, ref: int, fields: Fields) -> GroupAcknowledgeme
         posted=tuple((first, second) for first, second in pairs),
         ticket=fields.optional_text("ticket"),
         after=fields.integer("after"),
-        state=None if state is None else _group(inner_fields(fields, state, "group")),
+        state=None if state is None else _group(fields.inner(state, "group")),
     )
 
 
@@ -242,13 +238,11 @@ def _group(fields: Fields) -> Group:
         name=fields.optional_text("name"),
         hub=Party(id="", address="")
         if hub is None
-        else read_party(inner_fields(fields, hub, "hub")),
+        else read_party(fields.inner(hub, "hub")),
         owner=fields.text("owner"),
         admins=tuple(admins),
-        members=tuple(
-            _member(inner_fields(fields, one, "a member")) for one in members
-        ),
-        policy=_policy(inner_fields(fields, fields.mapping("policy"), "policy")),
+        members=tuple(_member(fields.inner(one, "a member")) for one in members),
+        policy=_policy(fields.inner(fields.mapping("policy"), "policy")),
         epoch=fields.integer("epoch", least=1) or 1,
         last=fields.integer("groupSeq") or 0,
         sealed=fields.boolean("sealed") or False,

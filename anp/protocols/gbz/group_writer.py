@@ -29,6 +29,7 @@ from anp.interaction.operations import (
     TaskCancel,
     TaskUpdate,
 )
+from anp.protocols.fields import given_fields
 from anp.protocols.gbz.group_words import (
     ALL_HISTORY,
     NO_HISTORY,
@@ -38,7 +39,6 @@ from anp.protocols.gbz.group_words import (
 from anp.protocols.gbz.words import GbzOperation
 from anp.protocols.gbz.writer import (
     GbzTooLarge,
-    given_fields,
     json_bytes,
     written_message,
     written_party,

@@ -19,7 +19,7 @@ from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge
-from anp.protocols.sides import ServingSide
+from anp.protocols.sides import ServingSide, writable
 from negotiation.consensus.written import CallCapability, Refusal
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
@@ -125,8 +125,8 @@ class GbzProvider(ServingSide, GbzSide):
             one,
             TaskState.FAILED,
             wall_now,
-            code=_plain(code)[:64],
-            reason=_plain(message)[:MAX_REASON],
+            code=writable(code)[:64],
+            reason=writable(message)[:MAX_REASON],
             may_have_run=ran,
         )
 
@@ -194,8 +194,3 @@ def _arguments(task: Task) -> dict[str, Any] | None:
             if part.kind is PartKind.JSON and isinstance(part.content, dict):
                 return part.content
     return None
-
-
-def _plain(text: str) -> str:
-    """Return what can be written as UTF-8 of a tool's words."""
-    return text.encode("utf-8", "replace").decode("utf-8")

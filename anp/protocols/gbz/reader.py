@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -40,7 +39,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.interaction.states import MAX_STATE, TaskState, is_legal
-from anp.protocols.fields import Fields, invalid
+from anp.protocols.fields import MAX_ITEMS, MAX_PARTIES, MAX_REF, Fields, invalid
 from anp.protocols.gbz.file_fields import read_piece, read_range
 from anp.protocols.gbz.words import (
     FILE,
@@ -57,9 +56,7 @@ from negotiation.strict_json import parse_json
 
 __all__ = [
     "INTENT",
-    "MAX_REF",
     "frame_fields",
-    "inner_fields",
     "read_cancel",
     "read_data",
     "read_frame",
@@ -72,20 +69,6 @@ __all__ = [
 
 INTENT: Final = "intent"
 "Entry of a data item's `metadata` that names the wanted capability."
-
-MAX_REF: Final = 2**53 - 1
-"Largest number of an operation."
-
-MAX_ITEMS: Final = 1024
-"Data items of a message, messages of a task, and inputs, each."
-
-MAX_RECEIVERS: Final = 256
-
-_MIME: Final = re.compile(
-    r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}"
-    r"(?:[ \t]*;[\x20-\x7e\t]{0,256})?"
-)
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def read_frame(data: bytes, *, max_size: int) -> OperationFrame:
@@ -232,11 +215,7 @@ def _notify_unregister(fields: Fields, ref: int) -> Operation:
 
 def _ack(fields: Fields, ref: int) -> Operation:
     task = fields.take("task")
-    found = (
-        None
-        if task is None
-        else _as_state(read_task(inner_fields(fields, task, "a task")))
-    )
+    found = None if task is None else _as_state(read_task(fields.inner(task, "a task")))
     return Acknowledgement(
         session=fields.optional_text("sessionId"),
         ref=ref,
@@ -273,23 +252,16 @@ _READERS: Final[dict[str, Callable[[Fields, int], Operation]]] = {
 # Objects
 
 
-def inner_fields(outer: Fields, value: object, what: str) -> Fields:
-    """Return the fields of an object in another; oddities of both are one list."""
-    fields = Fields(value, what)
-    fields.flags = outer.flags
-    return fields
-
-
 def _session(fields: Fields) -> Session:
     """Read table 5."""
-    receivers = fields.items("receivers", limit=MAX_RECEIVERS)
+    receivers = fields.items("receivers", limit=MAX_PARTIES)
     if not receivers:
         raise invalid("a session: receivers is not an array of at least one")
     return Session(
         id=fields.text("id"),
-        requester=read_party(inner_fields(fields, fields.take("sender"), "sender")),
+        requester=read_party(fields.inner(fields.take("sender"), "sender")),
         participants=tuple(
-            _receiver(inner_fields(fields, one, "a receiver")) for one in receivers
+            _receiver(fields.inner(one, "a receiver")) for one in receivers
         ),
         expires=fields.date_time("expires"),
         context=_mixed(fields, "context"),
@@ -315,7 +287,7 @@ def _receiver(fields: Fields) -> Party:
 def _mixed(fields: Fields, name: str) -> tuple[Message, ...] | tuple[Task, ...]:
     """Read an array that has messages only, or tasks only (GBZ-Q13)."""
     values = fields.items(name, limit=MAX_ITEMS)
-    found = [inner_fields(fields, one, f"an element of {name}") for one in values]
+    found = [fields.inner(one, f"an element of {name}") for one in values]
     kinds = {(one.has("dataItems"), one.has("state")) for one in found}
     if kinds - {(True, False), (False, True)} or len(kinds) > 1:
         raise invalid(f"{name} has neither messages only nor tasks only")
@@ -332,7 +304,7 @@ def _as_state(task: Task) -> Task:
 def read_task(fields: Fields) -> Task:
     """Read table 4."""
     messages = [
-        read_message(inner_fields(fields, one, "a message"))
+        read_message(fields.inner(one, "a message"))
         for one in fields.items("messages", limit=MAX_ITEMS)
     ]
     depends_on = fields.items("dependsOn", limit=MAX_ITEMS)
@@ -427,17 +399,13 @@ def _chunk(fields: Fields) -> Chunk | None:
 def read_data(value: object) -> Part:
     """Read table 2; InteractionError if it is no data item."""
     fields = Fields(value, "a data item")
-    media_type = fields.text("type")
-    if not _MIME.fullmatch(media_type):
-        raise invalid("a data item: type is not a MIME type")
+    media_type = fields.media_type("type")
     about = Fields(fields.mapping("metadata", needed=True), "metadata")
     payload = fields.take("payload")
     if payload is None:
         raise invalid("a data item: payload is absent or null")
     kind, content = _content(media_type, about.take("encoding"), payload)
-    sha256 = about.optional_text("sha256")
-    if sha256 and not _SHA256.fullmatch(sha256):
-        raise invalid("metadata: sha256 is not 64 hex characters")
+    sha256 = about.sha256("sha256")
     return Part(
         kind=kind,
         content=content,

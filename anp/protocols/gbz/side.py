@@ -7,7 +7,6 @@ conversations that are stored.
 
 from __future__ import annotations
 
-import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,15 +35,14 @@ from anp.interaction.operations import (
     TaskCreate,
 )
 from anp.interaction.step import Step
+from anp.protocols.fields import MAX_REF
 from anp.protocols.gbz.line import GbzLine
-from anp.protocols.gbz.reader import MAX_REF
 from anp.protocols.gbz.writer import write_data, write_frame
 from anp.protocols.line import OperationFrame
 from anp.protocols.sides import WrittenSide
 from negotiation.consensus.written import (
     Broken,
     Deliver,
-    Flagged,
     Parties,
     PeerEvent,
     PeerMessage,
@@ -99,7 +97,13 @@ class GbzSide(WrittenSide):
         self._offered = {capability.name: capability for capability in capabilities}
 
     def tell(
-        self, name: str, data: dict[str, Any], *, now: float, wall_now: datetime
+        self,
+        name: str,
+        data: dict[str, Any],
+        *,
+        now: float,
+        wall_now: datetime,
+        message_id: str = "",
     ) -> None:
         """See `WrittenProtocol`; in a message of each open session, without a task."""
         if not 0 < len(name) <= MAX_NAME:
@@ -261,12 +265,6 @@ class GbzSide(WrittenSide):
             parts=parts,
             **more,
         )
-
-    def _note(self, reason: str) -> None:
-        self._events.append(Flagged(reason, fault=False))
-
-    def _new_id(self) -> str:
-        return str(uuid.UUID(bytes=self._random_bytes(16), version=4))
 
 
 def session_of(operation: Operation) -> str:

@@ -26,11 +26,14 @@ from anp.interaction.operations import (
     SessionClose,
     SessionOpen,
     SessionUpdate,
+    SubscribeCancel,
+    SubscribeCreate,
     TaskCancel,
     TaskCreate,
     TaskGet,
     TaskUpdate,
 )
+from anp.protocols.fields import given_fields
 from anp.protocols.gbz.reader import INTENT, is_json
 from anp.protocols.gbz.words import FILE, PROGRESS, GbzOperation
 from anp.protocols.timestamps import write_timestamp
@@ -40,7 +43,6 @@ from negotiation.strict_json import parse_json
 
 __all__ = [
     "GbzTooLarge",
-    "given_fields",
     "json_bytes",
     "write_data",
     "write_frame",
@@ -127,6 +129,8 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
         case RefusedOperation(session=session_id, code=code, text=text):
             value = {"sessionId": session_id, "code": str(code), "text": text}
             return GbzOperation.ERROR, value
+        case SubscribeCreate() | SubscribeCancel():
+            raise JsonError("version 1 has no subscriptions")
 
 
 def _of_session(
@@ -157,11 +161,6 @@ def _of_task(
                 place = {"offset": file.offset, "length": file.length}
                 value[FILE] = {"id": file.id, **place}
             return GbzOperation.TASK_GET, value
-
-
-def given_fields(**fields: Any) -> dict[str, Any]:
-    """Return the fields that say something."""
-    return {name: value for name, value in fields.items() if value}
 
 
 def _session(session: Session) -> dict[str, Any]:

@@ -20,4 +20,6 @@
 * `schemes`: The ways to say who calls, as a card declares them (A2A-3, A2A-9). Pure.
 * `door`: The door of the A2A face and of the gateway: who calls, by tokens of ours or
   an issuer's.
+* `push_signature`: Signs push notifications as JWTs, whose public key callers find
+  under the face.
 """

@@ -168,9 +168,10 @@ def _intent_faults(params: Any, skills: Sequence[str]) -> list[str]:
     if not isinstance(params, dict) or not isinstance(params.get("skills"), list):
         return ["intents: params without skills"]
     named = [one["id"] for one in params["skills"]]
-    faults = [f"intents: {name} is no skill of the card" for name in named]
     faults = [
-        line for line, name in zip(faults, named, strict=True) if name not in skills
+        f"intents: {name} is no skill of the card"
+        for name in named
+        if name not in skills
     ]
     faults += [f"intents: {name} is listed twice" for name in _twice(named)]
     faults += [

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core.link_core import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.identity.dids import canonical_did
+from anp.interaction.elements import FILE_URN
+from anp.protocols.a2a.pieces import body_bytes, check_size, in_pieces
 from anp.protocols.a2a.words import (
     A2A_URIS,
     METHODS,
@@ -34,7 +36,6 @@ from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.service import TaskService
 from anp.wire.frames import ProtocolType
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 from sandbox.pool.shares import current_share
 
@@ -51,6 +52,9 @@ _PUSH: Final = {
     A2aMethod.PUSH_LIST,
     A2aMethod.PUSH_DELETE,
 }
+
+_LINKS: Final = {"url": "raw", "uri": "bytes"}
+"The fields of a link in 1.0 and 0.3, with those of bytes."
 
 Serve = Callable[[Channel, str], Awaitable[None]]
 
@@ -121,16 +125,78 @@ class A2aChannels:
             answer = await self._rpc.answer(caller, request, version=version)
             if answer.stream is None:
                 assert answer.body is not None
-                await _send(channel, answer.body)
+                await self._tell(channel, caller, answer.body, version)
                 return
             async with contextlib.aclosing(answer.stream) as bodies:
                 async for body in bodies:
-                    await _send(channel, body)
+                    if not await self._tell(
+                        channel, caller, body, version, is_stream=True
+                    ):
+                        return
         except ChannelClosed:
             # The reader sees the same end.
             return
         except Exception:
             logger.exception("request of a peer failed")
+
+    async def _tell(
+        self,
+        channel: Channel,
+        caller: A2aCaller,
+        body: dict[str, Any],
+        version: A2aVersion,
+        *,
+        is_stream: bool = False,
+    ) -> bool:
+        """Send an answer, or the error that it cannot be sent; return if it was."""
+        most = channel.max_payload
+        try:
+            data = body_bytes(body)
+            if FILE_URN.encode() in data:
+                body = {**body, "result": await self._whole(caller, body, most)}
+            elif len(data) <= most:
+                # Nearly all of them.
+                await channel.send(ProtocolType.APPLICATION, data)
+                return True
+            pieces = in_pieces(body, version, most, is_stream=is_stream)
+            for piece in pieces:
+                await channel.send(ProtocolType.APPLICATION, piece)
+        except A2aError as exc:
+            await _send(channel, rpc_error(body.get("id"), exc, version))
+            return False
+        return True
+
+    async def _whole(self, caller: A2aCaller, body: dict[str, Any], most: int) -> Any:
+        """Return a result in which the files that are kept here stand themselves.
+
+        Over a channel nobody could fetch them.
+        """
+        desk, result = self._rpc.desk, body.get("result")
+
+        async def content(uri: str, task: str) -> str:
+            kept = await desk.file(caller, task, uri.removeprefix(FILE_URN))
+            check_size(kept.size * 4 // 3, most)
+            data = b"".join([one async for one in desk.blocks(kept)])
+            return b64encode(data).decode("ascii")
+
+        async def inline(value: Any, task: str) -> Any:
+            if isinstance(value, list):
+                return [await inline(one, task) for one in value]
+            if not isinstance(value, dict):
+                return value
+            task = value.get("taskId", task)
+            made = {}
+            for key, one in value.items():
+                if key in _LINKS and str(one).startswith(FILE_URN):
+                    made[_LINKS[key]] = await content(one, task)
+                else:
+                    # An agent's own data is not ours to change.
+                    is_own = key in ("data", "metadata")
+                    made[key] = one if is_own else await inline(one, task)
+            return made
+
+        found = result.get("task", result) if isinstance(result, dict) else {}
+        return await inline(result, found.get("id", ""))
 
     async def _card(self, caller: A2aCaller) -> dict[str, Any]:
         facts = CardFacts(
@@ -143,13 +209,7 @@ class A2aChannels:
 
 
 async def _send(channel: Channel, body: dict[str, Any]) -> None:
-    data = write_json(body, ensure_ascii=False, separators=(",", ":")).encode()
-    try:
-        await channel.send(ProtocolType.APPLICATION, data)
-    except FrameTooLarge:
-        error = {"code": A2aFault.INTERNAL.code, "message": "too large for one frame"}
-        told = {"jsonrpc": "2.0", "id": body.get("id"), "error": error}
-        await channel.send(ProtocolType.APPLICATION, write_json(told).encode())
+    await channel.send(ProtocolType.APPLICATION, body_bytes(body))
 
 
 def _push_refused(request: Any) -> A2aError | None:
@@ -157,7 +217,7 @@ def _push_refused(request: Any) -> A2aError | None:
     if not isinstance(request, dict):
         return None
     method, params = request.get("method"), request.get("params")
-    _, known = METHODS.get(method, (None, None)) if isinstance(method, str) else (0, 0)
+    _, known = METHODS.get(str(method), (None, None))
     config = params.get("configuration") if isinstance(params, dict) else None
     wishes = isinstance(config, dict) and any(
         config.get(name) is not None

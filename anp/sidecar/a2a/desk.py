@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from anp.interaction.elements import (
+    FILE_URN,
     Message,
     MessagePurpose,
     SenderRole,
@@ -38,6 +39,9 @@ from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, same_state
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.push import PushDesk
+from anp.sidecar.files.sealed_file import BLOCK
+from anp.sidecar.files.spool import KeptFile
+from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.tasks.choice import read_reach
 from anp.sidecar.tasks.chronicle import task_of
 from anp.sidecar.tasks.known import KnownTask, event_in
@@ -54,6 +58,9 @@ MAX_WEIGHT: Final = 32 * 1024 * 1024
 
 CANCEL_WAIT: Final = 5.0
 "Seconds for which an answer waits for the end of a task that is cancelled."
+
+FILE_WAIT: Final = 20.0
+"Seconds for which a request waits for a file that is on its way here."
 
 PAGE: Final = 200
 "Events that are read from a log at a time."
@@ -82,12 +89,16 @@ class Begun:
 class A2aDesk(ABC):
     """Does for a caller what it may with its own tasks."""
 
-    def __init__(self, tasks: TaskService, pushes: PushDesk | None = None) -> None:
+    def __init__(
+        self, tasks: TaskService, pushes: PushDesk | None = None, *, files: str = ""
+    ) -> None:
         """Make the desk.
 
         Args:
             pushes: Brings updates to addresses; None when that is not offered.
+            files: As for `A2aView`.
         """
+        self._files = files
         self.pushes = pushes
         self._tasks = tasks
         self._sessions = tasks.sessions
@@ -181,6 +192,33 @@ class A2aDesk(ABC):
                         if view.is_over:
                             break
         return (await self._seen(known)).view.task
+
+    async def file(self, caller: A2aCaller, task: str, name: str) -> KeptFile:
+        """Return a file of a task, when all of it is here.
+
+        Args:
+            name: The file's URI without `FILE_URN`.
+        """
+        known = await self.mine(caller, task)
+        files = self._tasks.files
+        kept = files.spool.find(known.log, known.task.id, f"{FILE_URN}{name}")
+        if kept is None:
+            raise A2aError(A2aFault.TASK_NOT_FOUND, "the task has no such file")
+        try:
+            async with asyncio.timeout(FILE_WAIT):
+                await files.whole(kept)
+        except TimeoutError:
+            raise A2aError(A2aFault.TOO_MANY, "the file is on its way here") from None
+        except FileFailed as exc:
+            words = "the file did not come"
+            raise A2aError(A2aFault.TASK_NOT_FOUND, words) from exc
+        return kept
+
+    async def blocks(self, kept: KeptFile) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a file that is here."""
+        spool = self._tasks.files.spool
+        for offset in range(0, kept.size, BLOCK):
+            yield await asyncio.to_thread(spool.read, kept, offset, BLOCK)
 
     # Starting and going on.
 
@@ -365,7 +403,12 @@ class A2aDesk(ABC):
         return seen
 
     async def _view(self, known: KnownTask) -> A2aView:
-        return A2aView(known.id, await self._context(known), name=known.task.id)
+        return A2aView(
+            known.id,
+            await self._context(known),
+            name=known.task.id,
+            files=self._files,
+        )
 
 
 def _is_within(caller: A2aCaller, known: KnownTask) -> bool:

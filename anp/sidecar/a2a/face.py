@@ -8,6 +8,7 @@ import hashlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -18,9 +19,10 @@ from starlette.types import ASGIApp
 
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
 from anp.sidecar.a2a.card import AGENTS
-from anp.sidecar.a2a.door.admission import A2aDoor, NotAdmitted
+from anp.sidecar.a2a.door.admission import LOOK, A2aDoor, NotAdmitted
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.extensions import with_extensions
+from anp.sidecar.a2a.push_signature import KEYS_PATH
 from anp.sidecar.a2a.rest import rest_error, rest_routes
 from anp.sidecar.a2a.rpc import A2aRpc, fault_of, id_of, rpc_error
 from negotiation.errors import JsonError
@@ -55,6 +57,7 @@ class A2aFace:
         place: Callable[[Request], bool],
         card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
+        keys: dict[str, Any] | None = None,
     ) -> None:
         """Make the face.
 
@@ -63,12 +66,21 @@ class A2aFace:
             card: Makes the card that a caller may see, or everybody for None, of the
                 daemon or of one agent in it; None when there is no such agent.
             max_body: Largest request, in bytes.
+            keys: The JWK set that verifies push notifications; None if there are none.
         """
         self._rpc = rpc
         self._door = door
         self._place = place
         self._card = card
         self._max_body = max_body
+        self._keys = keys
+
+    async def keys(self, request: Request) -> Response:
+        """Answer with the keys that sign push notifications; everybody may read it."""
+        if self._keys is None:
+            return _turned_away(NotAdmitted(404, "nothing is signed here", {}))
+        age = {"Cache-Control": f"public, max-age={CARD_AGE}"}
+        return Response(_bytes(self._keys), 200, age, "application/json")
 
     async def card(self, request: Request) -> Response:
         """Answer with the card; who has it gets no second copy (304)."""
@@ -119,7 +131,10 @@ class A2aFace:
             told = rpc_error(id_of(body), exc, _form(request))
             return _json(told, status)
         answer = await self._rpc.answer(caller, body, version=version)
-        return _json(answer.body) if answer.stream is None else _stream(answer.stream)
+        holds = self._holds(caller)
+        if answer.stream is not None:
+            return _stream(answer.stream, holds)
+        return _json(answer.body) if holds() else _revoked()
 
     async def rest(
         self, request: Request, method: A2aMethod, given: Mapping[str, Any]
@@ -143,8 +158,36 @@ class A2aFace:
         except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
             status, told = rest_error(fault_of(exc))
             return _json(told, status)
-        is_stream = isinstance(result, AsyncGenerator)
-        return _stream(_told(result)) if is_stream else _json(result)
+        holds = self._holds(caller)
+        if isinstance(result, AsyncGenerator):
+            return _stream(_told(result), holds)
+        return _json(result) if holds() else _revoked()
+
+    def _holds(self, caller: A2aCaller) -> Callable[[], bool]:
+        """Return the check whether the token of a request still counts."""
+        return partial(self._door.holds, caller.id, caller.grant)
+
+    async def file(self, request: Request) -> Response:
+        """Answer with a file of a task, of which a part has the URL."""
+        try:
+            caller = await self._caller(request)
+        except NotAdmitted as exc:
+            return _turned_away(exc)
+        desk, given = self._rpc.desk, request.path_params
+        try:
+            kept = await desk.file(caller, given["id"], given["file"])
+        except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
+            status, told = rest_error(fault_of(exc))
+            return _json(told, status)
+        headers = {
+            # No word of the peer that made it is a header, and no browser shows it.
+            "Content-Type": "application/octet-stream",
+            "Content-Disposition": "attachment",
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+            "Content-Length": str(kept.size),
+        }
+        return StreamingResponse(desk.blocks(kept), headers=headers)
 
     async def _json(self, request: Request, *, optional: bool = False) -> Any:
         data = await self._body(request)
@@ -190,7 +233,9 @@ def make_face(face: A2aFace) -> ASGIApp:
 
 def _routes(face: A2aFace, prefix: str) -> list[Route]:
     cards = [Route(prefix + path, face.card, methods=["GET"]) for path in CARD_PATHS]
-    return [*cards, *rest_routes(face.rest, prefix)]
+    keys = Route(prefix + KEYS_PATH, face.keys, methods=["GET"])
+    files = Route(f"{prefix}/tasks/{{id}}/files/{{file:path}}", face.file)
+    return [*cards, keys, files, *rest_routes(face.rest, prefix)]
 
 
 def agent_of(request: Request) -> str:
@@ -243,6 +288,11 @@ def _turned_away(exc: NotAdmitted) -> Response:
     return Response(_bytes(told), exc.status, exc.headers, "application/json")
 
 
+def _revoked() -> Response:
+    words = "the token was revoked while this was done"
+    return _turned_away(NotAdmitted(401, words, {"WWW-Authenticate": "Bearer"}))
+
+
 def _no_agent() -> Response:
     return _turned_away(NotAdmitted(404, "there is no such agent here", {}))
 
@@ -256,9 +306,11 @@ def _json(body: Any, status: int = 200) -> Response:
     return Response(_bytes(body), status, media_type="application/json")
 
 
-def _stream(bodies: AsyncGenerator[dict[str, Any], None]) -> Response:
+def _stream(
+    bodies: AsyncGenerator[dict[str, Any], None], holds: Callable[[], bool]
+) -> Response:
     return StreamingResponse(
-        _frames(bodies),
+        _frames(bodies, holds),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -281,18 +333,29 @@ def _bytes(body: Any) -> bytes:
 
 
 async def _frames(
-    bodies: AsyncGenerator[dict[str, Any], None],
+    bodies: AsyncGenerator[dict[str, Any], None], holds: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
-    """Yield server-sent events, and comments while there are none."""
+    """Yield server-sent events, and comments while there are none.
+
+    Args:
+        holds: Says whether the token still counts; without it the stream ends.
+    """
     waiting: asyncio.Future[dict[str, Any]] | None = None
+    silent = 0.0
     try:
         while True:
             if waiting is None:
                 waiting = asyncio.ensure_future(anext(bodies))
-            done, _ = await asyncio.wait({waiting}, timeout=HEARTBEAT)
+            done, _ = await asyncio.wait({waiting}, timeout=min(LOOK, HEARTBEAT))
+            if not holds():
+                return
             if not done:
-                yield b": still here\n\n"
+                silent += LOOK
+                if silent >= HEARTBEAT:
+                    silent = 0.0
+                    yield b": still here\n\n"
                 continue
+            silent = 0.0
             finished, waiting = waiting, None
             try:
                 body = finished.result()

@@ -32,15 +32,21 @@ class OwnDesk(A2aDesk):
     """Has this daemon do the tasks of its callers; `contextId` is the session's id."""
 
     def __init__(
-        self, tasks: TaskService, own: str, *, pushes: PushDesk | None = None
+        self,
+        tasks: TaskService,
+        own: str,
+        *,
+        pushes: PushDesk | None = None,
+        files: str = "",
     ) -> None:
         """Make the desk.
 
         Args:
             own: Our canonical DID, the executor of all these tasks.
             pushes: Brings updates to addresses; None when that is not offered.
+            files: As for `A2aView`.
         """
-        super().__init__(tasks, pushes)
+        super().__init__(tasks, pushes, files=files)
         self._own = own
         self._skills = tasks.desk.skills
         self._refs = 0

@@ -88,14 +88,21 @@ class PeerDesk(A2aDesk):
     """Has one peer do the tasks of local callers."""
 
     def __init__(
-        self, tasks: TaskService, identities: Identities, peer: str, skills: Skills
+        self,
+        tasks: TaskService,
+        identities: Identities,
+        peer: str,
+        skills: Skills,
+        *,
+        files: str = "",
     ) -> None:
         """Make the desk.
 
         Args:
             peer: The owner's name for the peer.
+            files: As for `A2aView`.
         """
-        super().__init__(tasks)
+        super().__init__(tasks, files=files)
         self._identities = identities
         self._peer = peer
         self._skills = skills

@@ -30,6 +30,7 @@ from anp.protocols.a2a.view import A2aView
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
 from anp.protocols.a2a.writer import write_stream, write_task
 from anp.sidecar.a2a.door.callers import A2aCaller
+from anp.sidecar.a2a.push_signature import SIGNATURE_HEADER, PushSigner
 from anp.sidecar.tasks.delivery.attempts import Attempts, Letter
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.sessions import Sessions
@@ -70,6 +71,7 @@ class _Bringing:
 
     name: str
     caller: str
+    grant: str
     known: str
     "Id of the task in A2A."
 
@@ -89,17 +91,28 @@ class _Bringing:
 class PushDesk:
     """Keeps the addresses of callers, and brings what happens in their tasks."""
 
-    def __init__(self, sessions: Sessions, fetcher: Fetcher) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        fetcher: Fetcher,
+        signer: PushSigner,
+        *,
+        holds: Callable[[str, str], bool],
+    ) -> None:
         """Bring nothing yet; see `start`.
 
         Args:
             fetcher: Refuses inward addresses; its places are for this alone.
+            holds: Says, of a caller's id and `grant`, whether its addresses count.
         """
+        self._holds = holds
         self._sessions = sessions
         self._fetcher = fetcher
+        self._signer = signer
         self._bringing: dict[tuple[str, str, str], _Bringing] = {}
         self._used: Counter[str] = Counter()
         self._places: dict[str, asyncio.Semaphore] = {}
+        self._dropping: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
         """Go on with what a stop or a kill interrupted."""
@@ -110,13 +123,14 @@ class PushDesk:
                     if not target.done:
                         item = await self._sessions.item_of(log, target.task)
                         self._begin(log, item, target, _caller_of(conversation))
+        self.recheck()
 
     async def close(self) -> None:
         """Bring nothing more; what waits is brought after the next start."""
         running = [one.running for one in self._bringing.values() if one.running]
         for task in running:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*running, *self._dropping, return_exceptions=True)
 
     # The methods of A2A. All raise `A2aError`.
 
@@ -137,6 +151,7 @@ class PushDesk:
             token=config.token,
             scheme=config.scheme,
             credentials=config.credentials,
+            grant=caller.grant,
             told=after,
         )
         kept = await self._apply(known.log, lambda c: c.push(made))
@@ -245,7 +260,7 @@ class PushDesk:
     # Bringing
 
     def _begin(self, log: str, known: str, target: PushTarget, caller: str) -> None:
-        one = _Bringing(log, target.task, target.id, caller, known)
+        one = _Bringing(log, target.task, target.id, caller, target.grant, known)
         if one.key in self._bringing:
             return
         self._bringing[one.key] = one
@@ -306,7 +321,12 @@ class PushDesk:
         conversation = await self._sessions.conversation(one.log)
         target = conversation.pushes[one.task, one.name]
         version = A2aVersion(target.version)
-        view = A2aView(one.known, conversation.session.id, name=one.task)
+        view = A2aView(
+            one.known,
+            conversation.session.id,
+            name=one.task,
+            files=self._signer.issuer,
+        )
         async for event in self._told(one.log, target.told):
             for _ in view.take(event):
                 pass
@@ -336,18 +356,37 @@ class PushDesk:
             one.log, lambda c: c.pushed(one.task, one.name, told=told, done=done)
         )
 
+    def recheck(self) -> None:
+        """End the addresses that were set with a token that counts no more."""
+        grants = {(one.caller, one.grant) for one in self._bringing.values()}
+        ended = {one for one in grants if not self._holds(*one)}
+        for one in list(self._bringing.values()):
+            if (one.caller, one.grant) in ended:
+                self._end(one.key)
+                task = asyncio.create_task(self._drop(one))
+                self._dropping.add(task)
+                task.add_done_callback(self._dropping.discard)
+
+    async def _drop(self, one: _Bringing) -> None:
+        with contextlib.suppress(InteractionError):
+            await self._sessions.apply(
+                one.log, lambda c: c.stop_push(one.task, one.name)
+            )
+            logger.info("push ended, its token counts no more task=%s", one.known)
+
     async def _tell(
         self, one: _Bringing, target: PushTarget, event: SessionEvent, body: bytes
     ) -> None:
         headers = {"Content-Type": CONTENT_TYPES[A2aVersion(target.version)]}
         if target.token:
             headers["X-A2A-Notification-Token"] = target.token
-        if target.scheme:
-            value = f"{target.scheme} {target.credentials}".strip()
-            headers["Authorization"] = value
         one.oldest = one.oldest or event.at
         places = self._places.setdefault(one.caller, asyncio.Semaphore(MAX_AT_ONCE))
         async with places:
+            # Signed anew for each attempt, so that what was away long is not too old.
+            signed = self._signer.sign(body, url=target.url, task=one.known)
+            headers[SIGNATURE_HEADER] = signed
+            headers |= _authorization(target, signed)
             await self._fetcher.post(
                 target.url, body, headers=headers, deadline=DEADLINE
             )
@@ -363,6 +402,17 @@ def _body(view: A2aView, update: TaskUpdate, version: A2aVersion) -> bytes:
         else write_stream(update, version)
     )
     return write_json(written, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _authorization(target: PushTarget, signed: str) -> dict[str, str]:
+    """Return the header in which a receiver's own credentials stand, or else the JWT.
+
+    A caller that names a bearer without credentials expects a JWT in that place.
+    """
+    if target.credentials or target.scheme.lower() not in ("", "bearer"):
+        value = f"{target.scheme} {target.credentials}".strip()
+        return {"Authorization": value} if target.scheme else {}
+    return {"Authorization": f"Bearer {signed}"}
 
 
 def _config(known: KnownTask, target: PushTarget) -> PushConfig:

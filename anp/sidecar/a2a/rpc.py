@@ -69,7 +69,7 @@ class A2aRpc:
         Args:
             card: Makes the extended card of a caller; `A2aError` if there is none.
         """
-        self._desk = desk
+        self.desk = desk
         self._card = card
 
     async def answer(
@@ -109,9 +109,9 @@ class A2aRpc:
     ) -> AsyncGenerator[TaskUpdate, None]:
         if method is A2aMethod.STREAM:
             sent = read_send(params, version)
-            updates = await self._desk.stream(caller, sent)
+            updates = await self.desk.stream(caller, sent)
             return _fitted(updates, sent.output_modes)
-        return await self._desk.subscribe(caller, _task_id(params))
+        return await self.desk.subscribe(caller, _task_id(params))
 
     async def _call(
         self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
@@ -119,19 +119,19 @@ class A2aRpc:
         match method:
             case A2aMethod.SEND:
                 sent = read_send(params, version)
-                task = await self._desk.send(caller, sent)
+                task = await self.desk.send(caller, sent)
                 task = fit_task(task, sent.output_modes)
                 return _sent(task, version, sent.history)
             case A2aMethod.GET:
                 history = A2aFields(params, "").count("historyLength")
-                task = await self._desk.get(caller, _task_id(params))
+                task = await self.desk.get(caller, _task_id(params))
                 return write_task(task, version, history=history)
             case A2aMethod.LIST:
                 wanted = read_list(params)
-                page = await self._desk.list(caller, wanted)
+                page = await self.desk.list(caller, wanted)
                 return write_page(page, wanted, version)
             case A2aMethod.CANCEL:
-                task = await self._desk.cancel(caller, _task_id(params))
+                task = await self.desk.cancel(caller, _task_id(params))
                 return write_task(task, version)
             case A2aMethod.CARD:
                 return await self._card(caller)
@@ -140,18 +140,18 @@ class A2aRpc:
     async def _push(
         self, caller: A2aCaller, method: A2aMethod, params: Any, version: A2aVersion
     ) -> Any:
-        pushes = self._desk.pushes
+        pushes = self.desk.pushes
         if pushes is None:
             raise A2aError(A2aFault.PUSH_NOTIFICATION_NOT_SUPPORTED)
         if method is A2aMethod.PUSH_SET:
             config = read_push_set(params, version)
-            known = await self._desk.mine(caller, config.task)
+            known = await self.desk.mine(caller, config.task)
             await pushes.check(caller, config)
-            last = await self._desk.newest(known)
+            last = await self.desk.newest(known)
             kept = await pushes.set(caller, known, config, after=last)
             return write_push(kept, version)
         task, name = read_push_name(params, version)
-        known = await self._desk.mine(caller, task)
+        known = await self.desk.mine(caller, task)
         match method:
             case A2aMethod.PUSH_GET:
                 return write_push(await pushes.get(known, name), version)

@@ -14,12 +14,11 @@ from typing import Any, Literal
 from anp.errors import CallError, ErrorKind
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
+from negotiation.consensus.selection import fits_document
 from negotiation.document.reader import read_document, read_requirement
 from negotiation.errors import APPROVAL_PENDING, DocumentError
 from negotiation.messages import candidate_problem
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject, Verdict
-from negotiation.rules.fit import fit_requester
-from negotiation.schema.plan import Mismatch
 
 __all__ = [
     "LIFETIME",
@@ -329,7 +328,7 @@ def proposal_for(
             or word.reply_to is not None
         ):
             continue
-        if word.verdict == "edit" or _fits(document, demand):
+        if word.verdict == "edit" or fits_document(document, demand):
             return word
     return None
 
@@ -408,10 +407,3 @@ def half_from(value: dict[str, Any] | None) -> HalfSource | None:
         # Words of before models were named have none.
         str(value.get("model", "")),
     )
-
-
-def _fits(document: str, demand: Demand) -> bool:
-    try:
-        return not isinstance(fit_requester(read_document(document), demand), Mismatch)
-    except DocumentError:
-        return False

@@ -33,6 +33,7 @@ from anp.sidecar.api.operations.negotiations import NegotiationOperations
 from anp.sidecar.api.operations.peers import PeerOperations
 from anp.sidecar.api.operations.protocols import ProtocolOperations
 from anp.sidecar.api.operations.sessions import SessionOperations
+from anp.sidecar.api.operations.subscriptions import SubscriptionOperations
 from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.servers import served, tcp_listener, unix_listener
@@ -86,6 +87,7 @@ def operations_of(
         GroupOperations(daemon),
         FileOperations(daemon),
         InboxOperations(daemon),
+        SubscriptionOperations(daemon),
     )
     return [operation for noun in nouns for operation in operations_in(noun)]
 

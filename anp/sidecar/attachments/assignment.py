@@ -7,11 +7,13 @@ import contextvars
 import math
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from anp.errors import ConflictError
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     Progress,
@@ -26,12 +28,31 @@ from anp.sidecar.attachments.requester import (
     current_requester,
 )
 
-__all__ = ["Assignment"]
+__all__ = ["Assignment", "HeardMessage"]
 
 T = TypeVar("T")
 
+MAX_HEARD = 32
+"Messages of the requester that are kept for its agent; of more only the newest are."
+
+MAX_HEARD_TEXT = 256 * 1024
+"Characters that they may have together."
+
 MAX_CODE = 599
 "Highest code of a failure; codes are those of HTTP."
+
+
+@dataclass(slots=True, eq=False)
+class HeardMessage:
+    """Something that the requester said besides the arguments and the answers."""
+
+    number: int
+    "1 for the first in this call."
+
+    parts: list[dict[str, Any]]
+    "As JSON; a file has its `path` in the call's folder, or the `problem` with it."
+
+    size: int
 
 
 class Assignment:
@@ -69,6 +90,12 @@ class Assignment:
         self.reply: Reply | None = None
         "The answer to the last question."
 
+        self.answered: list[dict[str, Any]] = []
+        "The parts of that answer, as those of `heard`."
+
+        self.heard: deque[HeardMessage] = deque()
+        "Everything else that the requester said, as far as it is kept."
+
         self.ending = ""
         "`completed`, `failed`, `canceled` or `expired`; empty while it is open."
 
@@ -78,6 +105,10 @@ class Assignment:
         self.on_change: Callable[[Assignment], None] = lambda _: None
         "Told of the same; it does not wait."
 
+        self.on_heard: Callable[[], None] = lambda: None
+        "Told when there is something new in `heard`."
+
+        self._laying: set[asyncio.Task[None]] = set()
         self._requester = current_requester.get()
         self._report = report_progress.get()
         self._context = contextvars.copy_context()
@@ -144,12 +175,53 @@ class Assignment:
     def end(self, ending: str) -> None:
         """End it, since nobody waits any more; what the agent still says is refused."""
         if not self.ending:
-            self.ending = ending
-            if self._asking is not None:
-                self._asking.cancel()
-            if not self._outcome.done():
-                self._outcome.cancel()
-            self._tell()
+            self._outcome.cancel()
+            self._over(ending)
+
+    async def listen(self) -> None:
+        """Hear from now on what the requester says, and has said, besides."""
+        if self._requester is not None:
+            await self._do(self._requester.listen(self._hear))
+
+    def _hear(self, message: Message) -> None:
+        if self.ending:
+            return
+        number = self.heard[-1].number + 1 if self.heard else 1
+        parts = [*map(_shown, message.parts)]
+        size = sum(len(str(one)) for one in parts)
+        self.heard.append(HeardMessage(number, parts, size))
+        while len(self.heard) > 1 and (
+            len(self.heard) > MAX_HEARD
+            or sum(one.size for one in self.heard) > MAX_HEARD_TEXT
+        ):
+            self.heard.popleft()
+        if not any(map(_is_file, message.parts)):
+            self._tell_heard()
+            return
+        laying = self._start(self._lay_heard(message.parts, parts))
+        self._laying.add(laying)
+        laying.add_done_callback(self._laying.discard)
+
+    async def _lay_heard(
+        self, parts: Sequence[Part], shown: list[dict[str, Any]]
+    ) -> None:
+        await self._lay(parts, shown)
+        self._tell_heard()
+
+    def _tell_heard(self) -> None:
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+        self.on_heard()
+
+    async def _lay(self, parts: Sequence[Part], shown: list[dict[str, Any]]) -> None:
+        """Lay the files among parts in the folder of the call."""
+        assert self._requester is not None
+        for part, one in zip(parts, shown, strict=True):
+            if _is_file(part):
+                try:
+                    (one["path"],) = await self._requester.lay([part])
+                except ToolError as exc:
+                    one["problem"] = exc.message
 
     # The agent's side.
 
@@ -202,8 +274,15 @@ class Assignment:
             self._tell()
             return
         self.question, self.reply = question, None
-        self._asking = self._start(self._requester.ask(question))
+        self._asking = self._start(self._ask(question))
         self._asking.add_done_callback(self._answered)
+
+    async def _ask(self, question: Question) -> Reply:
+        assert self._requester is not None
+        reply = await self._requester.ask(question)
+        self.answered = [*map(_shown, reply.parts)]
+        await self._lay(reply.parts, self.answered)
+        return reply
 
     def _answered(self, asking: asyncio.Task[Reply]) -> None:
         self.question = self._asking = None
@@ -267,10 +346,14 @@ class Assignment:
         return self.deadline - time.time()
 
     def _over(self, ending: str) -> None:
-        self.ending = ending
-        if self._asking is not None:
-            self._asking.cancel()
+        self._stop(ending)
         self._tell()
+
+    def _stop(self, ending: str) -> None:
+        self.ending = ending
+        for one in (self._asking, *self._laying):
+            if one is not None:
+                one.cancel()
 
     def _tell(self) -> None:
         changed, self.changed = self.changed, asyncio.Event()
@@ -283,6 +366,19 @@ class Assignment:
 
     async def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.shield(self._start(work))
+
+
+def _is_file(part: Part) -> bool:
+    return part.kind is PartKind.BYTES or part.is_file
+
+
+def _shown(part: Part) -> dict[str, Any]:
+    """Return a part as JSON; of a file what is said about it."""
+    if part.kind is PartKind.JSON:
+        return {"mediaType": part.media_type, "value": part.content}
+    if _is_file(part):
+        return {"mediaType": part.media_type, "name": part.name}
+    return {**part_json(part)}
 
 
 def _joined(parts: Sequence[Part]) -> dict[str, Any]:

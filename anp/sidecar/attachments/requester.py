@@ -6,15 +6,16 @@ one turn has none: what would be streamed is joined there, and nobody answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 
 __all__ = [
+    "ACTION",
     "GivenFile",
     "Threads",
     "current_threads",
@@ -25,6 +26,10 @@ __all__ = [
     "current_requester",
     "joins_updates",
 ]
+
+
+ACTION = "action"
+"Entry in the metadata of an answer to a question, with a `ReplyAction`."
 
 
 class ReplyAction(StrEnum):
@@ -68,6 +73,21 @@ class Reply:
 
     parts: Sequence[Part] = field(default_factory=tuple)
     "The answer as it came."
+
+    @classmethod
+    def of(cls, message: Message) -> Reply:
+        """Return a message of the requester as its answer."""
+        action = message.metadata.get(ACTION, ReplyAction.ACCEPT)
+        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
+        value = next(
+            (p.content for p in message.parts if p.kind is PartKind.JSON), None
+        )
+        return cls(action=ReplyAction(known), value=value, parts=message.parts)
+
+    @property
+    def files(self) -> list[Part]:
+        """The files of the answer."""
+        return [p for p in self.parts if p.kind is PartKind.BYTES or p.is_file]
 
     @property
     def text(self) -> str:
@@ -125,8 +145,22 @@ class Requester(Protocol):
             ToolError: It is not in the call's folder, or there is no room for it.
         """
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        """Lay files of an answer in the folder of this call; return their paths.
+
+        Raises:
+            ToolError: One did not come.
+        """
+
     async def ask(self, question: Question) -> Reply:
         """Ask, and wait for the answer."""
+
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        """Pass on everything that is said besides the arguments and the answers.
+
+        It is the rest of the request, then messages that nobody asked for; also those
+        that came before now, or before a restart.
+        """
 
 
 class Threads(Protocol):

@@ -28,12 +28,7 @@ from anp.sidecar.bound.work import (
     send_signal,
     works,
 )
-from anp.sidecar.halves.protocol import (
-    Answer,
-    Protocol,
-    Update,
-    UpdateDoesNotFit,
-)
+from anp.sidecar.halves.protocol import Answer, Protocol, Update, UpdateDoesNotFit
 from anp.wire.frames import ProtocolType
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.errors import NOT_RUN, HalfError, NegotiationError, told_of
@@ -270,8 +265,6 @@ class BoundRequester(BoundChannel):
             case SignalKind.FETCH:
                 kind = ErrorKind.PEER_UNREACHABLE
                 _fail(waiting, CallError(kind, LOST_FOR_GOOD, may_have_run=True))
-            case _:
-                pass
 
     def _waiting_for(self, request_id: str) -> _Waiting | None:
         found = self._pending.values()

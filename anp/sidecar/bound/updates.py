@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.part_json import part_json
 from anp.sidecar.attachments.requester import GivenFile, Question, Reply
@@ -158,6 +158,13 @@ class UpdateTeller:
     async def send_file(self, file: GivenFile) -> None:
         """See `Requester`."""
         raise ToolError(400, "nobody takes files in a call")
+
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        """See `Requester`; a call has no answers, and so no files of them."""
+        raise ToolError(400, "nobody gives files in a call")
+
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        """See `Requester`; a call has nothing besides its arguments."""
 
     @property
     def was_told(self) -> bool:

@@ -50,6 +50,9 @@ class CallRequest:
     """Seconds for everything together, at most `call.max_timeout`; None for the
     configured limits, of which `call.timeout` holds for the call itself."""
 
+    lasts: bool = False
+    "It carries a task, and without `timeout` it has the time of one."
+
     trust_first_use: bool = False
     "The owner allows a first use over an unencrypted connection."
 

@@ -201,9 +201,11 @@ class Caller:
         terms = CallTerms(
             started=started, on_sign=request.on_sign, updates=request.updates
         )
-        if request.timeout is None:
+        if request.timeout is None and not request.lasts:
             return terms
-        most = self._times.of_ours(request.peer, target.did)
+        most = self._times.of_ours(request.peer, target.did, lasts=request.lasts)
+        if request.timeout is None:
+            return replace(terms, until=started + most.seconds, given=True)
         if request.timeout > most.seconds:
             raise CallError(
                 ErrorKind.USAGE,

@@ -32,3 +32,7 @@ class GroupsConfig(Section):
 
     keep_days: Count = 30
     "Days for which a group that has ended is kept."
+
+    seal: bool = False
+    """Seal the groups that you make at another's hub: the hub passes on what it cannot
+    read, and keeps no history for those who join later."""

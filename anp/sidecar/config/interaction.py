@@ -61,5 +61,17 @@ class InteractionConfig(Section):
     max_registered: Count = 100
     "Unfinished sessions of one listed peer whose news you bring to its address."
 
+    max_subscriptions: Count = 1_000
+    "Subscriptions of your own that may be open at a time."
+
+    max_subscriptions_peer: Count = 20
+    "The same for those of one listed peer; others may give you none."
+
+    min_interval_peer: Seconds = 60.0
+    "Least seconds between two due times of a peer's subscription."
+
+    events_for_peers: tuple[str, ...] = ()
+    "Names of your events (`anpd subscriptions emit`) that listed peers may watch."
+
     order: tuple[ProtocolUri, ...] = TASK_PROTOCOLS
     "URIs of the protocols for tasks that are offered to peers, best first."

@@ -62,7 +62,6 @@ __all__ = [
     "FetchConfig",
     "IdentityConfig",
     "GroupsConfig",
-    "InteractionConfig",
     "LimitsConfig",
     "ListenConfig",
     "LlmConfig",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from negotiation.errors import NegotiationError
 from negotiation.need import Capability
 from negotiation.rules.names import of_name
 
-__all__ = ["Candidate", "Candidates", "address_of"]
+__all__ = ["Candidate", "Candidates"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +52,9 @@ class Candidate:
 
     capability: str
     "Full name of the capability there."
+
+    repeatable: bool = False
+    "By the peer's word a second run does no more than the first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,13 @@ class Candidates:
         for peer, capabilities in zip(listed, published, strict=False):
             named = of_name(wanted, capabilities)
             if len(named) == 1:
-                one = Candidate(peer.did, address_of(peer), named[0].name)
+                offered = named[0]
+                one = Candidate(
+                    peer.did,
+                    peer.address,
+                    offered.name,
+                    repeatable=offered.read_only or offered.idempotent,
+                )
                 found.append((one, peer))
         ordered = by_rate(found, self._rated, now=self._measures.clock())
         return [candidate for candidate, _ in ordered]
@@ -144,7 +153,7 @@ class Candidates:
             return before
         try:
             async with room, asyncio.timeout(ASK_TIME):
-                found = await self._ask(address_of(peer)) or ()
+                found = await self._ask(peer.address) or ()
         except (AnpError, NegotiationError, TimeoutError) as exc:
             reason = exc.detail if isinstance(exc, CallError) else type(exc).__name__
             logger.info("peer not asked did=%s reason=%s", peer.did, reason)
@@ -154,6 +163,10 @@ class Candidates:
         while len(self._kept) > MAX_KEPT:
             self._kept.popitem(last=False)
         return found
+
+    def choose(self, one: Candidate) -> None:
+        """Take note that a candidate is given something; equal ones take turns."""
+        self._measures.choose(one.did)
 
     def latency(self, one: Candidate) -> float | None:
         """Return the mean of the milliseconds of a candidate's answers, or None."""
@@ -180,11 +193,3 @@ class Candidates:
 
 def _agents(peer: KnownPeer) -> set[str]:
     return {agent_name(did) for did in (peer.did, *peer.aliases)}
-
-
-def address_of(peer: KnownPeer) -> str:
-    """Return how calls name a peer: by the owner's name, its address, or its DID."""
-    names: Iterable[str] = peer.names
-    return next(iter(names), None) or (
-        f"{peer.urls[0]}#{peer.did}" if peer.urls else peer.did
-    )

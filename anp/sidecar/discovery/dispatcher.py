@@ -74,7 +74,7 @@ class Dispatcher:
         self._measures = measures
         self._tasks = tasks
         self._call = call
-        self._reach = reach
+        self.reach = reach
         self._chronicle = Chronicle(tasks.sessions)
 
     async def call(self, request: CallRequest) -> CallResult:
@@ -94,7 +94,7 @@ class Dispatcher:
                 left -= time.monotonic() - began
                 if left <= 0:
                     break
-            self._measures.choose(one.did)
+            self.candidates.choose(one)
             need = replace(request.need, requirement=one.capability)
             try:
                 return await self._call(
@@ -120,10 +120,10 @@ class Dispatcher:
         """
         untaken: list[tuple[Candidate, CallError]] = []
         for one in await self._found(wanted):
-            self._measures.choose(one.did)
+            self.candidates.choose(one)
             try:
                 # Until a peer is there nothing is sent, so that nothing can have run.
-                await self._reach(one.address)
+                await self.reach(one.address)
                 known = await self._tasks.start_task(
                     one.address, capability=one.capability, parts=parts, maker=maker
                 )

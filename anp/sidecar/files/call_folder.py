@@ -89,11 +89,23 @@ class CallFolder:
             return [await self._filled(one) for one in value]
         if not isinstance(value, LaidFile):
             return value
-        blocks = await self._blocks(value.part)
         if value.as_path:
-            return await asyncio.to_thread(self._write, value.part.name, blocks)
+            return await self.lay(value.part, task=value.task)
+        blocks = await self._blocks(value.part, value.task)
         data = await asyncio.to_thread(lambda: b"".join(blocks))
         return part_json(replace(value.part, kind=PartKind.BYTES, content=data))
+
+    async def lay(self, file: Part, *, task: str = "") -> str:
+        """Write a file into the folder; return its path.
+
+        Args:
+            task: Id of the task whose it is; empty for that of the call.
+
+        Raises:
+            FileFailed: It did not come.
+        """
+        blocks = await self._blocks(file, task)
+        return await asyncio.to_thread(self._write, file.name, blocks)
 
     async def send(self, file: GivenFile) -> Part:
         """Take a file that the call's code gives; return the part that announces it.
@@ -116,10 +128,10 @@ class CallFolder:
     def _make(self) -> None:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    async def _blocks(self, file: Part) -> Iterable[bytes]:
+    async def _blocks(self, file: Part, task: str) -> Iterable[bytes]:
         if isinstance(file.content, bytes):
             return [file.content]
-        kept = self._spool.find(self._log, self._task.id, str(file.content))
+        kept = self._spool.find(self._log, task or self._task.id, str(file.content))
         if kept is None:
             raise FileFailed("the file is not kept any more")
         await self._transfers.whole(kept)

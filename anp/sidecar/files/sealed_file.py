@@ -15,7 +15,7 @@ from typing import Final, Self
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["BLOCK", "DamagedFile", "SealedWriter", "read_block", "sealed_size"]
+__all__ = ["BLOCK", "DamagedFile", "SealedWriter", "read_block"]
 
 BLOCK: Final = 256 * 1024
 "Bytes of a block; also of a piece on the wire."
@@ -124,11 +124,6 @@ def read_block(path: Path, cipher: AESGCM, mark: str, index: int) -> bytes:
         return _read(file, cipher, mark, index)
     finally:
         os.close(file)
-
-
-def sealed_size(size: int) -> int:
-    """Return the bytes that a file of so many bytes takes on disk."""
-    return size + -(-size // BLOCK) * OVERHEAD
 
 
 def _read(file: int, cipher: AESGCM, mark: str, index: int) -> bytes:

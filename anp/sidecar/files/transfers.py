@@ -93,6 +93,7 @@ class FileTransfers:
         spool: Spool,
         find_line: Callable[[str], PieceLine | None],
         head: Callable[[str], Awaitable[Log]],
+        want: Callable[[str], Awaitable[None]],
         *,
         max_wait: float,
     ) -> None:
@@ -101,11 +102,13 @@ class FileTransfers:
         Args:
             find_line: Returns the newest line to a peer.
             head: Returns the head of a session; InteractionError if it is gone.
+            want: Has a line made to the peer of a session of ours; the same error.
             max_wait: Seconds for which a file may not come any further.
         """
         self.spool = spool
         self._find_line = find_line
         self._head = head
+        self._want = want
         self._max_wait = max_wait
         self._numbers = itertools.count(FIRST_REF + time.time_ns() // 1_000_000)
         self._asked: dict[int, asyncio.Future[FilePiece]] = {}
@@ -231,19 +234,11 @@ class FileTransfers:
             for one in self._coming
         )
 
-    async def resume(self, want: Callable[[str], Awaitable[None]]) -> None:
-        """Go on with the results that are not whole here.
-
-        Args:
-            want: Has a line to the peer of a session; InteractionError if it is gone.
-        """
+    def resume(self) -> None:
+        """Go on with the results that are not whole here."""
         for kept in self.spool.wanted():
             if kept.role is FileRole.RESULT:
                 self.start(kept)
-                try:
-                    await want(kept.log)
-                except InteractionError as exc:
-                    logger.warning("file not fetched session=%s: %s", kept.log, exc)
 
     async def close(self) -> None:
         """End what is under way; the next start goes on with it."""
@@ -330,6 +325,8 @@ class FileTransfers:
             await self._fetch(kept)
         except FileFailed as exc:
             reason = str(exc)
+        except InteractionError as exc:
+            reason = f"its session is not there: {exc.text}"
         except OSError as exc:
             reason = f"it cannot be written here: {exc.strerror}"
         except Exception:
@@ -351,6 +348,9 @@ class FileTransfers:
                     raise FileFailed(f"it did not come for {self._max_wait:g} s")
                 line = self._find_line(kept.peer)
                 if line is None:
+                    if kept.role is FileRole.RESULT:
+                        # Its task has ended, so that nothing else keeps up a line.
+                        await self._want(kept.log)
                     await asyncio.sleep(LOOK)
                     continue
                 if not line.gives_files:

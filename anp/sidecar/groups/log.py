@@ -10,11 +10,11 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
 from cache.errors import CacheError
 
 __all__ = ["GroupLog"]
@@ -68,13 +68,18 @@ class GroupLog:
         self._waiting: deque[StoredEvent] = deque()
         self._waiting_size = 0
         self._head_changed = False
+        self._rows: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
+        "Changed rows, each with the number of the last event that they follow from."
+
         self._writing: asyncio.Task[None] | None = None
         self._heads = 0
         "Changes of the head so far, stored or not."
 
         self._heads_stored = 0
         self._durable: deque[tuple[int, int, asyncio.Future[None]]] = deque()
-        self._watchers: set[asyncio.Event] = set()
+        self._watchers: dict[asyncio.Event, deque[int]] = {}
+        "Those who follow it, each with events whose content came late."
+
         self.ended = False
 
     def check_room(self) -> None:
@@ -84,20 +89,52 @@ class GroupLog:
                 InteractionFault.TOO_MANY, "too much waits to be stored here"
             )
 
-    def put(self, events: Sequence[StoredEvent], *, head: bool = False) -> None:
+    def put(
+        self,
+        events: Sequence[StoredEvent],
+        *,
+        head: bool = False,
+        rows: Mapping[str, bytes | None] | None = None,
+    ) -> None:
         """Take events, in order, which are stored soon.
 
         Args:
             head: The head has changed, and is stored with them.
+            rows: Rows that follow from all events so far; no transaction has them
+                without these events, or these events without them.
         """
+        head = head or bool(rows)
         self._heads += head
         self._head_changed |= head
         for one in events:
             self.last = one.number
             self._waiting.append(one)
             self._waiting_size += len(one.data)
+        if rows:
+            self._rows.append((self.last, rows))
         if self._writing is None and (self._waiting or self._head_changed):
             self._writing = asyncio.create_task(counted(self._write()))
+
+    def unlock(self, number: int, content: bytes) -> None:
+        """Put the content of an event that could not be read when it came.
+
+        Whoever watches gets the event once more.
+
+        Args:
+            content: A message of the protocol, as JSON.
+        """
+        for place, one in enumerate(self._waiting):
+            if one.number == number:
+                self._waiting[place] = new = one.unlocked(content)
+                self._waiting_size += len(new.data) - len(one.data)
+        for place, one in enumerate(self._recent):
+            if one.number == number:
+                self._recent[place] = new = one.unlocked(content)
+                self._recent_size += len(new.data) - len(one.data)
+        self.put((), rows={late_row(number): content})
+        for late in self._watchers.values():
+            late.append(number)
+        self._wake()
 
     async def durable(self) -> None:
         """Wait until all that was put up to now is stored."""
@@ -150,22 +187,27 @@ class GroupLog:
 
     async def watch(self, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
         """Yield stored events from a number on, and wait for new ones."""
-        changed = asyncio.Event()
-        self._watchers.add(changed)
+        changed, late = asyncio.Event(), deque[int]()
+        self._watchers[changed] = late
         try:
             while True:
                 changed.clear()
+                while late:
+                    number = late.popleft()
+                    if number <= after:
+                        for one in await self.events(after=number - 1, limit=1):
+                            yield one
                 found = await self.events(after=after, limit=64)
                 for one in found:
                     after = one.number
                     yield one
-                if found:
+                if found or late:
                     continue
                 if self.ended:
                     return
                 await changed.wait()
         finally:
-            self._watchers.discard(changed)
+            del self._watchers[changed]
 
     @property
     def watchers(self) -> int:
@@ -184,11 +226,12 @@ class GroupLog:
                 if self._head_changed:
                     self._head_changed = False
                     head, is_open = self._head()
-                await self._save(batch, head, is_open)
+                await self._save(batch, head, is_open, self._next_rows(batch))
                 if head is not None:
                     self._heads_stored = heads
-                for one in batch:
-                    self._waiting.popleft()
+                for _ in batch:
+                    # It may have been unlocked while it was written.
+                    one = self._waiting.popleft()
                     self._waiting_size -= len(one.data)
                     self._remember(one)
                 self._trim()
@@ -230,13 +273,29 @@ class GroupLog:
             size += len(one.data)
         return batch
 
+    def _next_rows(self, batch: Sequence[StoredEvent]) -> dict[str, bytes | None]:
+        end = batch[-1].number if batch else self.stored_last
+        rows: dict[str, bytes | None] = {}
+        while self._rows and self._rows[0][0] <= end:
+            rows |= self._rows.popleft()[1]
+        return rows
+
     async def _save(
-        self, batch: list[StoredEvent], head: bytes | None, is_open: bool
+        self,
+        batch: list[StoredEvent],
+        head: bytes | None,
+        is_open: bool,
+        rows: Mapping[str, bytes | None],
     ) -> None:
         while True:
             try:
                 await asyncio.to_thread(
-                    self._shelf.save, self.group, batch, head, is_open=is_open
+                    self._shelf.save,
+                    self.group,
+                    batch,
+                    head,
+                    is_open=is_open,
+                    rows=rows,
                 )
             except CacheError as exc:
                 logger.warning("group not stored group=%s reason=%s", self.group, exc)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from anp.interaction.elements import Message
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupState
 from anp.interaction.groups.hub_records import Ticket
@@ -31,12 +32,14 @@ from anp.protocols.gbz.group_writer import (
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GroupLog
+from anp.sidecar.groups.member_sealing import MemberSealing
+from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
 from anp.sidecar.groups.signatures import Signatures
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
 
-__all__ = ["GroupMember", "MemberState", "StoredMember"]
+__all__ = ["DeskMaker", "GroupMember", "MemberState", "StoredMember"]
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +53,10 @@ MAX_ASKED = 64
 "Operations about members that are known still when they become events."
 
 MAX_FRAME = 8 * 1024 * 1024
+
+
+DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
+"Opens the desk in a sealed group under a DID of ours, with the rows that it stored."
 
 
 class MemberState(StrEnum):
@@ -107,11 +114,13 @@ class GroupMember:
         *,
         last: int = 0,
         is_own: Callable[[str], bool],
+        desk_of: DeskMaker,
         changed: Callable[[GroupMember], None] = lambda member: None,
     ) -> None:
         """Go on with a group.
 
         Args:
+            desk_of: Opens our desk in a sealed group.
             is_own: Tells if a DID is one of this daemon's own.
             last: Number up to which everything is stored.
             changed: Told when its state changes.
@@ -121,6 +130,10 @@ class GroupMember:
         self._signatures = signatures
         self._changed = changed
         self._is_own = is_own
+        self._desk_of = desk_of
+        self.sealing: MemberSealing | None = None
+        "Our part in a sealed group, as soon as we are a member."
+
         self._copy = GroupCopy(head.group, last=last)
         self._queued: dict[int, dict[str, Any]] = {}
         self._answers: dict[int, asyncio.Future[GroupAcknowledgement]] = {}
@@ -169,7 +182,10 @@ class GroupMember:
         if self.state is MemberState.MEMBER:
             self._line = line
             self._fetch()
+        unstored = self.sealing.unstored if self.sealing else frozenset()
         for ref, frame in self._queued.items():
+            if ref in unstored:
+                continue
             logger.debug("said again group=%s ref=%d", self.group.id, ref)
             line.pass_on([json_bytes(frame)])
 
@@ -213,17 +229,17 @@ class GroupMember:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many messages wait for the hub"
             )
-        ref = next_ref()
-        frame = group_frame(post, ref)
-        if self._signatures.enabled:
-            frame = self._signatures.sign(frame, self.own)
-        self._queued[ref] = frame
-        answer = self._answer(ref)
-        line = self._line
-        if line is not None and not line.closed and line.channel.open:
-            line.pass_on([json_bytes(frame)])
+        if self.sealing is None:
+            frame = self._queue(post, signed=self._signatures.enabled)
+            ref = frame["ref"]
+            answer = self._answer(ref)
+            self._pass_on([frame])
         else:
-            self._wires.want(self.head.hub, self.head.address)
+            frames = self._seal(self.sealing, post)
+            ref = frames[-1]["ref"]
+            answer = self._answer(ref)
+            await self.sealing.send(frames)
+        if not self._is_there():
             timeout = 0.0
         try:
             async with asyncio.timeout(timeout):
@@ -235,6 +251,48 @@ class GroupMember:
         finally:
             self._answers.pop(ref, None)
 
+    def _seal(self, sealing: MemberSealing, post: GroupPost) -> list[dict[str, Any]]:
+        if not isinstance(post.content, Message):
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED,
+                "a sealed group has no offers, since its hub cannot read them; give "
+                "the task to a member in a message",
+            )
+        return sealing.seal(post.content, max_message=self.group.policy.max_message)
+
+    def _queue(self, post: GroupPost, *, signed: bool = False) -> dict[str, Any]:
+        """Return the frame of a post, which is kept until the hub took it."""
+        ref = next_ref()
+        frame = group_frame(post, ref)
+        if signed:
+            frame = self._signatures.sign(frame, self.own)
+        self._queued[ref] = frame
+        return frame
+
+    def _is_there(self) -> bool:
+        line = self._line
+        return line is not None and not line.closed and line.channel.open
+
+    def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
+        if self._line is not None and self._is_there():
+            self._line.pass_on([json_bytes(one) for one in frames])
+        else:
+            self._wires.want(self.head.hub, self.head.address)
+
+    def sit(self, rows: Mapping[str, bytes]) -> None:
+        """Take our seat in a sealed group, as it was stored, if it is one."""
+        if not self.group.sealed or self.sealing is not None:
+            return
+        self.sealing = MemberSealing(
+            self._desk_of(self.group, self.own, rows),
+            self.log,
+            queue=lambda message: self._queue(
+                # The seal has a signature in it.
+                GroupPost(group=self.group.id, content=message)
+            ),
+            send=self._pass_on,
+        )
+
     def _answer(self, ref: int) -> asyncio.Future[GroupAcknowledgement]:
         self._answers[ref] = asyncio.get_running_loop().create_future()
         return self._answers[ref]
@@ -245,6 +303,8 @@ class GroupMember:
         self.head = replace(head, state=state)
         if group is not None:
             self._copy.group = group
+        if state is MemberState.MEMBER:
+            self.sit({})
         self.log.put((), head=True)
         await self.log.durable()
         if state is MemberState.MEMBER:
@@ -282,12 +342,16 @@ class GroupMember:
         match frame.operation:
             case GroupPost() as post:
                 async with self._taking:
+                    if self.sealing is not None:
+                        await self.sealing.desk.learn(post)
                     mark = await self._signatures.mark(post)
                     self._deliver([(post, mark)])
             case GroupAcknowledgement() as ack:
                 await self._acknowledged_by(ack)
             case RefusedGroupOperation(ref=ref, code=code, text=text):
-                self._queued.pop(ref, None)
+                refused = self._queued.pop(ref, None)
+                if refused is not None and self._goes_again(ref, refused, code):
+                    return
                 waiting = self._answers.get(ref)
                 if waiting is not None and not waiting.done():
                     waiting.set_exception(InteractionError(_fault(code), text))
@@ -300,8 +364,19 @@ class GroupMember:
                         text[:200],
                     )
 
+    def _goes_again(self, ref: int, frame: dict[str, Any], code: str) -> bool:
+        post = self._own_post(0, frame)
+        if self.sealing is None or not isinstance(post.content, Message):
+            return False
+        if not self.sealing.refused(frame, post.content, code):
+            return False
+        self._queued[ref] = frame
+        return True
+
     async def close(self) -> None:
         """Store what waits."""
+        if self.sealing is not None:
+            await self.sealing.close()
         if self._gap is not None:
             self._gap.cancel()
         self.log.put((), head=True)
@@ -313,6 +388,8 @@ class GroupMember:
             if ack.state is not None:
                 async with self._taking:
                     self._put(self._copy.fetched(ack.state, ack.after))
+                    if self.sealing is not None:
+                        self.sealing.compare(one.id for one in ack.state.members)
             elif waiting is None:
                 # Only what came before we were removed.
                 self._put(self._copy.fetched(self.group, ack.after))
@@ -331,7 +408,7 @@ class GroupMember:
         for ref, number in pairs:
             frame = self._queued.pop(ref, None) or self._asked.pop(ref, None)
             if number > self._copy.last:
-                found.append((self._own_post(ref, number, frame), "signed"))
+                found.append((self._own_post(number, frame), "signed"))
             waiting = self._answers.get(ref)
             if waiting is not None and not waiting.done():
                 ack = GroupAcknowledgement(
@@ -340,9 +417,7 @@ class GroupMember:
                 waiting.set_result(ack)
         self._deliver(found)
 
-    def _own_post(
-        self, ref: int, number: int, frame: dict[str, Any] | None
-    ) -> GroupPost:
+    def _own_post(self, number: int, frame: dict[str, Any] | None) -> GroupPost:
         if frame is None:
             # An operation about members, or one from before a kill.
             frame = {"op": "group.fetch", "groupId": self.group.id}
@@ -384,10 +459,12 @@ class GroupMember:
         if not events:
             return
         changed = any(isinstance(one.post.content, Membership) for one in events)
-        self.log.put(
-            [_stored(one, (marks or {}).get(one.number, "")) for one in events],
-            head=changed,
-        )
+        if self.sealing is not None:
+            self.sealing.put(events)
+        else:
+            marked = marks or {}
+            stored = [_stored(one, marked.get(one.number, "")) for one in events]
+            self.log.put(stored, head=changed)
         if changed:
             self._follow()
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from anp.identity.dids import Identities
 from anp.identity.resolver import Resolver
+from anp.interaction.groups.elements import Group
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.groups import GroupsConfig
+from anp.sidecar.groups.did_keys import DidKeys, signer_of
+from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.service import GroupService
 from anp.sidecar.groups.shelf import GroupShelf
 from anp.sidecar.groups.signatures import Signatures
@@ -38,6 +41,12 @@ def make_groups(
     Args:
         secret: 32 bytes that only this identity can derive.
     """
+    keys = DidKeys(resolver)
+
+    def desk_of(group: Group, own: str, rows: Mapping[str, bytes]) -> SealedDesk:
+        identity = identities.for_did(own) or identities.primary
+        return SealedDesk.open(group, rows, signer=signer_of(identity, own), keys=keys)
+
     return GroupService(
         shelf=GroupShelf(store, secret),
         identities=identities,
@@ -46,6 +55,7 @@ def make_groups(
         lines=lines,
         wires=lambda needs: GroupWires(lines, requesters, finder, needs),
         signatures=Signatures(identities, resolver, enabled=config.sign),
+        desk_of=desk_of,
         config=config,
         own_url=own_url,
     )

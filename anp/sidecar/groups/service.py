@@ -32,7 +32,12 @@ from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.config.groups import GroupsConfig
 from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
-from anp.sidecar.groups.member import GroupMember, MemberState, StoredMember
+from anp.sidecar.groups.member import (
+    DeskMaker,
+    GroupMember,
+    MemberState,
+    StoredMember,
+)
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, read_head
 from anp.sidecar.groups.signatures import Signatures
 from anp.sidecar.groups.wires import GroupWires, next_ref
@@ -87,6 +92,9 @@ class KnownGroup:
     invitation: StoredMember | None = None
     "About how we became, or may become, a member elsewhere."
 
+    sealing: dict[str, Any] | None = None
+    "Members and alarms of a sealed group; see `SealedDesk.view`."
+
 
 class GroupService:
     """Makes groups, takes part in groups, and distributes; faces call its methods."""
@@ -101,6 +109,7 @@ class GroupService:
         lines: Lines,
         wires: Callable[[Callable[[str], bool]], GroupWires],
         signatures: Signatures,
+        desk_of: DeskMaker,
         config: GroupsConfig,
         own_url: Callable[[], str],
     ) -> None:
@@ -110,6 +119,7 @@ class GroupService:
         self._policy = policy
         self._finder = finder
         self._signatures = signatures
+        self._desk_of = desk_of
         self._config = config
         self._own_url = own_url
         self._wires = wires(self._needs)
@@ -153,7 +163,9 @@ class GroupService:
             hub = read_head(StoredHub, data)
         except RecordError:
             head = read_head(StoredMember, data)
-            self._members[name] = self._member(head, last=last)
+            self._members[name] = member = self._member(head, last=last)
+            if head.group.sealed:
+                member.sit(await asyncio.to_thread(self._shelf.rows, name))
             return
         machine = GroupMachine(hub.hub, new_ticket)
         recent = await asyncio.to_thread(
@@ -203,16 +215,25 @@ class GroupService:
         name: str = "",
         policy: GroupPolicy | None = None,
         admins: Sequence[str] = (),
-        sealed: bool = False,
+        sealed: bool | None = None,
         hub: str = "",
         group: str = "",
     ) -> KnownGroup:
         """Make a group whose owner is this agent.
 
         Args:
+            sealed: The hub must not be able to read it; None as `groups.seal` says.
             hub: Peer that distributes its messages; empty for this daemon.
             group: Its id; empty for a new one.
         """
+        if sealed is None:
+            sealed = self._config.seal and bool(hub)
+        if sealed and not hub:
+            raise InteractionError(
+                InteractionFault.INVALID,
+                "a sealed group needs a hub that is no member of it: name another "
+                "daemon as hub",
+            )
         group = group or uuid.uuid4().hex
         if not _ID.fullmatch(group):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
@@ -266,12 +287,15 @@ class GroupService:
             del self._members[group.id]
             raise
         await member.become(MemberState.MEMBER, ack.state)
+        if member.sealing is not None:
+            await member.sealing.found()
         return self.known(group.id)
 
     async def invite(self, name: str, peer: str, *, text: str = "") -> KnownGroup:
         """Invite a peer into a group that this agent manages."""
         target = await self._finder.find(peer, trust_first_use=True)
         member = Party(id=target.did, address=target.url or "")
+        await self._welcome(name, target.did)
         await self._change(
             name, Membership(act=GroupAct.INVITE, member=member, text=text)
         )
@@ -349,6 +373,9 @@ class GroupService:
     ) -> KnownGroup:
         """Approve or deny an application to a group that this agent manages."""
         act = GroupAct.APPROVE if approve else GroupAct.DENY
+        known = self._members.get(name)
+        if approve and known is not None and ticket in known.applications:
+            await self._welcome(name, known.applications[ticket].did)
         await self._change(name, Membership(act=act, ticket=ticket, text=text))
         if name in self._members:
             self._members[name].applications.pop(ticket, None)
@@ -456,6 +483,7 @@ class GroupService:
             last=member.log.stored_last,
             tickets=tuple(member.applications.values()),
             invitation=member.head,
+            sealing=None if member.sealing is None else member.sealing.desk.view,
         )
 
     def all(self) -> list[KnownGroup]:
@@ -676,8 +704,15 @@ class GroupService:
             self._signatures,
             last=last,
             is_own=self._is_own,
+            desk_of=self._desk_of,
             changed=self._tell,
         )
+
+    async def _welcome(self, name: str, did: str) -> None:
+        """Know that it was we who let an agent into a sealed group."""
+        member = self._members.get(name)
+        if member is not None and member.sealing is not None:
+            await member.sealing.welcome(did)
 
     async def _change(self, name: str, content: Membership) -> None:
         post = GroupPost(group=name, content=content)

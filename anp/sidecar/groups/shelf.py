@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import TypeAdapter, ValidationError
 
+from anp.protocols.gbz.writer import json_bytes
 from cache.errors import RecordError
 from cache.parts.groups import GroupChange, GroupPage
 from cache.store import Store
 
-__all__ = ["PURPOSE", "GroupShelf", "StoredEvent"]
+__all__ = ["LOCKED", "PURPOSE", "SEALED", "GroupShelf", "StoredEvent"]
 
 PURPOSE: Final = b"anpd: groups at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
 
 NONCE_SIZE: Final = 12
+
+SEALED: Final = "sealed"
+"Mark of a message of a sealed group that was opened."
+
+LOCKED: Final = "locked"
+"Mark of a message of a sealed group whose sender's key is not here yet."
+
+LATE: Final = "late/"
+"Begins the names of rows with what locked events said, once the key was here."
+
+# Words of the hub about a frame, which stay when its content is replaced.
+_OF_HUB: Final = frozenset(
+    {"op", "ref", "groupId", "groupSeq", "epoch", "at", "by", "replayed"}
+)
 
 T = TypeVar("T")
 
@@ -43,6 +59,12 @@ class StoredEvent:
 
     mark: str = ""
     "What a member found out about it: `signed`, `forged`, `repeated`; empty: attested."
+
+    def unlocked(self, content: bytes) -> StoredEvent:
+        """Return a locked event with the message that was in it, which is JSON."""
+        kept = {name: one for name, one in self.frame().items() if name in _OF_HUB}
+        data = json_bytes({**kept, **json.loads(content)})
+        return replace(self, data=data, mark=SEALED)
 
     def frame(self) -> dict[str, Any]:
         """Return the JSON object of the frame."""
@@ -69,8 +91,14 @@ class GroupShelf:
         head: bytes | None = None,
         *,
         is_open: bool = True,
+        rows: Mapping[str, bytes | None] | None = None,
     ) -> None:
-        """Store events that follow one another, the head, or both."""
+        """Store events that follow one another, the head, and rows, or some of these.
+
+        Args:
+            rows: Small things by name, which go into one transaction with the rest;
+                None deletes one.
+        """
         page = b""
         if events:
             page = self._seal(_page_bytes(events), _place(group, events[0].number))
@@ -83,8 +111,28 @@ class GroupShelf:
                 page=page,
                 content=None if head is None else self._seal(head, _place(group, 0)),
                 open=is_open,
+                rows={
+                    _row_id(name): None if row is None else self._row(group, name, row)
+                    for name, row in (rows or {}).items()
+                },
             )
         )
+
+    def rows(self, group: str) -> dict[str, bytes]:
+        """Return the rows of a group by name.
+
+        Raises:
+            RecordError: One is damaged.
+        """
+        rows = self._rows(group)
+        return {name: one for name, one in rows.items() if not name.startswith(LATE)}
+
+    def _rows(self, group: str) -> dict[str, bytes]:
+        found = {}
+        for place, sealed in self._store.group_rows(group).items():
+            name, _, row = self._open(sealed, _row_place(group, place)).partition(b"\n")
+            found[name.decode("utf-8")] = row
+        return found
 
     def heads(self) -> list[tuple[str, bytes]]:
         """Return the ids and heads of all groups; damaged ones are left out."""
@@ -103,6 +151,9 @@ class GroupShelf:
             found += [one for one in self._events(group, page) if one.number > after]
             if len(found) >= limit:
                 break
+        if any(one.mark == LOCKED for one in found):
+            late = self._rows(group)
+            found = [_unlocked(one, late) for one in found]
         return found[:limit]
 
     def last(self, group: str) -> list[StoredEvent]:
@@ -128,6 +179,10 @@ class GroupShelf:
 
     def _events(self, group: str, page: GroupPage) -> list[StoredEvent]:
         return _read_page(self._open(page.content, _place(group, page.first)))
+
+    def _row(self, group: str, name: str, row: bytes) -> bytes:
+        place = _row_place(group, _row_id(name))
+        return self._seal(name.encode("utf-8") + b"\n" + row, place)
 
     def _seal(self, data: bytes, place: bytes) -> bytes:
         nonce = os.urandom(NONCE_SIZE)
@@ -155,6 +210,25 @@ def read_head(kind: type[T], data: bytes) -> T:
 
 def _place(group: str, number: int) -> bytes:
     return f"group/{group}/{number}".encode()
+
+
+def late_row(number: int) -> str:
+    """Return the name of the row with what a locked event said."""
+    return f"{LATE}{number}"
+
+
+def _unlocked(event: StoredEvent, rows: Mapping[str, bytes]) -> StoredEvent:
+    content = rows.get(late_row(event.number)) if event.mark == LOCKED else None
+    return event if content is None else event.unlocked(content)
+
+
+def _row_id(name: str) -> str:
+    # Names hold DIDs, which are nobody's to read in the store.
+    return hashlib.sha256(name.encode("utf-8")).hexdigest()
+
+
+def _row_place(group: str, row: str) -> bytes:
+    return f"group/{group}/row/{row}".encode()
 
 
 def _page_bytes(events: Sequence[StoredEvent]) -> bytes:

@@ -2,4 +2,6 @@
 
 * `home`: the files of a home, and safe writing to them.
 * `explain`: an error of a configuration file in the owner's terms.
+* `ownership`: files and folders of a home that other users of the machine must not
+  reach.
 """

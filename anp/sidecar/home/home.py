@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import grp
 import hashlib
 import json
 import os
-import pwd
-import shlex
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,19 +17,23 @@ from pathlib import Path
 import platformdirs
 
 from anp.errors import CallError, ConfigError, ErrorKind
+from anp.sidecar.home.ownership import (
+    MAX_SOCKET_PATH,
+    Exposed,
+    other_writers,
+    private_folder,
+    reason_of,
+    runtime_folder,
+)
 
 __all__ = [
     "ApiAddress",
-    "Exposed",
     "Home",
     "OwnerAddress",
     "find_home",
     "write_atomic",
     "write_ready_file",
 ]
-
-MAX_SOCKET_PATH = 100
-"Longest socket path in bytes; the kernels' own limits are 104 to 108."
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 "Errors of a full disk, or of a user who may not have more of it."
@@ -168,7 +169,7 @@ class Home:
             self.attachments.mkdir(mode=0o700, exist_ok=True)
         except OSError as exc:
             raise ConfigError(
-                f"cannot make the home {self.path}: {_reason(exc)}; "
+                f"cannot make the home {self.path}: {reason_of(exc)}; "
                 "choose another with --home DIR"
             ) from exc
 
@@ -200,7 +201,7 @@ class Home:
                 continue
             if status.st_uid not in {0, os.geteuid()}:
                 yield Exposed(path, "belongs to another user", "chown $(id -u)")
-            elif writers := _other_writers(status):
+            elif writers := other_writers(status):
                 command = "chmod 700" if path == self.path else "chmod go-w"
                 yield Exposed(path, f"can be written by {writers}", command)
 
@@ -270,7 +271,7 @@ class Home:
         path = self.path / name / "api.sock"
         if len(os.fsencode(path)) > MAX_SOCKET_PATH:
             path = self._short_folder(name, environ) / "api.sock"
-        _private_folder(path.parent)
+        private_folder(path.parent)
         return path
 
     def write_api(
@@ -322,7 +323,7 @@ class Home:
             with self.owner_file.open("rb") as file:
                 return OwnerAddress(**json.loads(file.read(MAX_API_FILE)))
         except (OSError, ValueError, TypeError) as exc:
-            why = _reason(exc) if isinstance(exc, OSError) else "it holds no address"
+            why = reason_of(exc) if isinstance(exc, OSError) else "it holds no address"
             raise CallError(
                 ErrorKind.POLICY, f"{self.owner_file} cannot be read: {why}"
             ) from exc
@@ -346,7 +347,7 @@ class Home:
             if not isinstance(cause, OSError) or cause.errno not in NO_ROOM:
                 raise
             folder = self._short_folder(name, environ)
-            _private_folder(folder)
+            private_folder(folder)
             write_atomic(folder / file.name, data)
             file.unlink(missing_ok=True)
             file.symlink_to(folder / file.name)
@@ -354,7 +355,7 @@ class Home:
     def _short_folder(self, name: str, environ: Mapping[str, str]) -> Path:
         """Return a folder of ours in the runtime directory; nothing is made."""
         digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
-        return _runtime_folder(environ) / (
+        return runtime_folder(environ) / (
             digest if name == "run" else f"{digest}-{name}"
         )
 
@@ -370,48 +371,6 @@ def _take_away(file: Path) -> None:
     if file.is_symlink():
         file.readlink().unlink(missing_ok=True)
     file.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Exposed:
-    """A file or folder that other users can write to."""
-
-    path: Path
-    fault: str
-
-    command: str
-    "The command that mends it; the path follows."
-
-    def __str__(self) -> str:
-        return f"{self.path} {self.fault}; run: {self.fix}"
-
-    @property
-    def fix(self) -> str:
-        """The whole command."""
-        return f"{self.command} {shlex.quote(str(self.path))}"
-
-
-def _other_writers(status: os.stat_result) -> str:
-    """Return in words who else can write; empty if nobody can."""
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & stat.S_IWOTH:
-        return f"others (mode {mode:o})"
-    if mode & stat.S_IWGRP and not _is_private_group(status.st_gid):
-        return f"others: its group (mode {mode:o})"
-    return ""
-
-
-def _is_private_group(gid: int) -> bool:
-    """Return whether a group is of our user alone: same number, and no member else."""
-    if gid == 0 or not gid == os.getegid() == os.geteuid():
-        return False
-    try:
-        members = grp.getgrgid(gid).gr_mem
-        own = pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        # A container need not have names for its users.
-        return True
-    return set(members) <= {own}
 
 
 def find_home(
@@ -459,47 +418,9 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600) -> None:
             os.close(folder)
     except OSError as exc:
         raise CallError(
-            ErrorKind.LOCAL_RESOURCE, f"cannot write {path}: {_reason(exc)}"
+            ErrorKind.LOCAL_RESOURCE, f"cannot write {path}: {reason_of(exc)}"
         ) from exc
-
-
-def _runtime_folder(environ: Mapping[str, str]) -> Path:
-    """Return a short folder for sockets: the login session's own, or one of ours."""
-    if runtime := environ.get("XDG_RUNTIME_DIR"):
-        folder = Path(runtime) / "anpd"
-        # The digest, `-owner` and the socket's name take another 32 bytes.
-        if len(os.fsencode(folder)) + 32 <= MAX_SOCKET_PATH and Path(runtime).is_dir():
-            return folder
-    return Path(tempfile.gettempdir()) / f"anpd-{os.getuid()}"
-
-
-def _private_folder(folder: Path) -> None:
-    """Make `folder` and, outside the home, the one above it ours alone."""
-    try:
-        for each in (folder.parent, folder):
-            each.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        above = folder.parent.lstat()
-    except OSError as exc:
-        raise CallError(
-            ErrorKind.LOCAL_RESOURCE,
-            f"cannot make the folder of the local API {folder}: {_reason(exc)}",
-        ) from exc
-    # In a shared folder such as /tmp anybody may have been here before us.
-    for each, status in ((folder.parent, above), (folder, found)):
-        owned = status.st_uid == os.getuid() and stat.S_ISDIR(status.st_mode)
-        if not owned or status.st_mode & 0o022:
-            raise CallError(
-                ErrorKind.LOCAL_RESOURCE,
-                f"{each} is not a folder of ours alone; remove it or set "
-                "XDG_RUNTIME_DIR",
-            )
-    folder.chmod(0o700)
 
 
 def _json_bytes(value: object) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
-
-
-def _reason(exc: OSError) -> str:
-    return exc.strerror or type(exc).__name__

@@ -76,6 +76,40 @@ TASK_TOOLS: Final = (
                 "description": "Name of a capability instead of `peer` and "
                 "`capability`: one of the allowed agents that offer it is chosen.",
             },
+            "candidates": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Agents in order, instead of `peer`: the next one gets "
+                "the task when one hands it back.",
+            },
+            "proxy": {
+                "type": "boolean",
+                "description": "With `find`: the next agent gets it also later.",
+            },
+            "subtasks": {
+                "type": "array",
+                "items": {"type": "object"},
+                "description": "Parts of one task, each with `peer` (or `candidates` "
+                "or `find`), `capability`, and `input` or `text`; nothing else is "
+                "given then but the next three.",
+            },
+            "dispatch": {
+                "enum": ["parallel", "serial"],
+                "description": "Parts all at a time, or one after the other.",
+            },
+            "wait": {
+                "enum": ["all", "any"],
+                "description": "All parts have to be completed, or any one.",
+            },
+            "timeout": {
+                "type": "number",
+                "description": "Seconds for a task with parts or candidates.",
+            },
+            "parent": {
+                "type": "string",
+                "description": "The task for whose sake this is: its id, or the key "
+                "with which you were given it.",
+            },
             "input": {"type": "object", "description": "The data for it."},
             "text": {"type": "string", "description": "The wish in words."},
             "depends_on": {

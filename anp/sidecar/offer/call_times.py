@@ -51,15 +51,20 @@ class CallTimes:
             if key
         }
 
-    def of_ours(self, peer: str, did: str) -> TimeLimit:
+    def of_ours(self, peer: str, did: str, *, lasts: bool = False) -> TimeLimit:
         """Return the most that a call of ours may be given.
 
         Args:
             peer: The peer as the caller named it.
             did: Its DID.
+            lasts: It carries a task.
         """
         known = self._peers.get(peer) or self._peers.get(agent_name(did))
-        return known or TimeLimit(self._call.max_timeout, "call.max_timeout")
+        if known is not None:
+            return known
+        if lasts:
+            return TimeLimit(self._tasks.max_time, "interaction.max_time")
+        return TimeLimit(self._call.max_timeout, "call.max_timeout")
 
     def of_peer(self, peer: str, *, listed: bool, lasts: bool = False) -> TimeLimit:
         """Return the most that a call of a peer may take.

@@ -14,7 +14,7 @@ from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.peers.policy import agent_name
 from negotiation.need import Capability, schema_hash
 
-__all__ = ["EVERYBODY", "STRANGER", "Exposure", "agent_name", "misfit"]
+__all__ = ["EVERYBODY", "STRANGER", "Exposure", "misfit"]
 
 EVERYBODY: Final = None
 "Stands for the peer where capabilities are meant that every peer may use."

@@ -59,6 +59,13 @@ class KnownPeer:
     at_work: int = 0
     "Our calls and tasks that it has not ended."
 
+    @property
+    def address(self) -> str:
+        """The way calls name it: by the owner's name, its address, or its DID."""
+        for name in self.names:
+            return name
+        return f"{self.urls[0]}#{self.did}" if self.urls else self.did
+
 
 class Directory:
     """Puts records, names, pins and troubles together; every method may block."""

@@ -6,11 +6,10 @@ import asyncio
 import logging
 import time
 from dataclasses import dataclass
-from functools import lru_cache
 
 from anp.channel.core.shares import address_key
 from anp.errors import ErrorCode, PeerError
-from anp.identity.dids import agent_of
+from anp.identity.dids import agent_name
 from anp.interaction.elements import LOCAL
 from anp.sidecar.config.settings import Config
 from cache.errors import StoreUnavailable
@@ -21,20 +20,6 @@ from sandbox.pool.shares import Rank, Share
 __all__ = ["PeerPolicy", "PeerRules", "agent_name"]
 
 logger = logging.getLogger(__name__)
-
-
-@lru_cache(maxsize=4096)
-def agent_name(did: str) -> str:
-    """Return the one DID that stands for all of the key of `did`; see `agent_of`.
-
-    So a rule about one DID holds for the peer under each of them, also for a peer
-    that was ruled out before it was ever met.
-    """
-    try:
-        return agent_of(did)
-    except PeerError:
-        # A `did:key` of another kind of key has no other form.
-        return did
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from anp.sidecar.a2a.card import CardFacts, card_faults, make_card
 from anp.sidecar.a2a.cards import A2aCards, facts_of
-from anp.sidecar.a2a.door.admission import A2aDoor
+from anp.sidecar.a2a.door.admission import LOOK, A2aDoor
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.door.key_source import make_issuer
 from anp.sidecar.a2a.door.tokens import token_book
@@ -22,6 +22,7 @@ from anp.sidecar.a2a.gateway import PEERS, A2aGateway
 from anp.sidecar.a2a.own_desk import OwnDesk
 from anp.sidecar.a2a.peer_desk import PeerDesk, PeerSkills
 from anp.sidecar.a2a.push import PushDesk
+from anp.sidecar.a2a.push_signature import PURPOSE, PushSigner
 from anp.sidecar.a2a.rpc import A2aRpc
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.servers import served, tcp_listener
@@ -61,12 +62,16 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         rate=config.max_requests,
         on_change=daemon.exposure.set_callers,
     )
-    cards = A2aCards(facts_of(config, own), daemon.capability_calls.gate)
+    facts = facts_of(config, own)
+    cards = A2aCards(facts, daemon.capability_calls.gate)
     for fault in card_faults(await cards.card(None, "") or {}):
         logger.warning("fault of the card: %s", fault)
+    signer = PushSigner(daemon.identities.key_for(PURPOSE), facts.url)
     # Its places are its own, so that slow receivers hold up no documents of peers.
-    pushes = PushDesk(daemon.tasks.sessions, make_fetcher(daemon.config.fetch))
-    desk = OwnDesk(daemon.tasks, daemon.identities.canonical, pushes=pushes)
+    fetcher = make_fetcher(daemon.config.fetch)
+    pushes = PushDesk(daemon.tasks.sessions, fetcher, signer, holds=door.holds)
+    own_did = daemon.identities.canonical
+    desk = OwnDesk(daemon.tasks, own_did, pushes=pushes, files=facts.url)
     rpc = A2aRpc(desk, cards.extended)
     face = A2aFace(
         rpc,
@@ -74,10 +79,12 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
         place=lambda request: admit(request.scope),
         card=cards.card,
         max_body=config.max_body,
+        keys=signer.keys,
     )
     port = listener.getsockname()[1]
     app = A2aGuard(make_face(face), port if config.open else None)
     await pushes.start()
+    watch = asyncio.create_task(_watch(door, pushes))
     daemon.tasks.outbox.beside.append(pushes)
     try:
         async with served(listener, app, name="a2a", limits=LIMITS):
@@ -85,7 +92,16 @@ async def serve_a2a(daemon: Daemon) -> AsyncIterator[str | None]:
             yield own
     finally:
         daemon.tasks.outbox.beside.remove(pushes)
+        watch.cancel()
         await pushes.close()
+
+
+async def _watch(door: A2aDoor, pushes: PushDesk) -> None:
+    """End what was begun with tokens that count no more."""
+    while True:
+        await asyncio.sleep(LOOK)
+        door.look()
+        pushes.recheck()
 
 
 @contextlib.asynccontextmanager
@@ -134,7 +150,8 @@ def _peer_face(daemon: Daemon, peer: str, url: str) -> ASGIApp:
     async def extended(caller: A2aCaller) -> dict[str, Any]:
         return make_card(facts, await skills())
 
-    rpc = A2aRpc(PeerDesk(daemon.tasks, daemon.identities, peer, skills), extended)
+    desk = PeerDesk(daemon.tasks, daemon.identities, peer, skills, files=url)
+    rpc = A2aRpc(desk, extended)
     face = A2aFace(
         rpc,
         door=door,

@@ -37,7 +37,8 @@ async def finish(daemon: Daemon) -> None:
                 # A peer whose channel is closed asks again elsewhere or later; on a
                 # busy one its answers go out first.
                 daemon.provider.close_idle("the daemon stops")
-                if not flights.count:
+                # A task that no agent has read yet waits for its reader in the log.
+                if flights.count <= daemon.attaching.inbox.unread:
                     break
                 try:
                     async with asyncio.timeout(LOOK):

@@ -1,7 +1,7 @@
 """Tasks that last, of this agent at peers and of peers at this agent.
 
 * `sessions`: the machines of sessions, restored from the store and kept there.
-* `work`: the work on one task of a peer.
+* `work`: the work on the tasks of peers.
 * `service`: starts, serves and follows tasks.
 * `chronicle`: The events of one task in order, and the content that they carry in
   pieces.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -16,23 +16,22 @@ from anp.interaction.elements import (
     MessagePurpose,
     Part,
     PartKind,
+    SenderRole,
     Session,
     SessionEvent,
+    SubscriptionWish,
     Task,
     TaskChange,
     Unreadable,
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
-from anp.sidecar.attachments.requester import Reply, ReplyAction
 from anp.sidecar.tasks.known import NoTask
 from anp.sidecar.tasks.sessions import KnownTask, Sessions
 
 __all__ = [
-    "ACTION",
     "Chronicle",
     "ContentPlace",
-    "TaskAnswer",
     "Told",
     "created",
     "results",
@@ -119,29 +118,6 @@ class _Begun:
         return begun
 
 
-ACTION = "action"
-"Entry in the metadata of an answer to a question."
-
-
-@dataclass(frozen=True, slots=True)
-class TaskAnswer:
-    """A message of the requester for a task that waits for it."""
-
-    message: Message
-
-    @property
-    def reply(self) -> Reply:
-        """The message as an answer to a question."""
-        action = self.message.metadata.get(ACTION, ReplyAction.ACCEPT)
-        value = next(
-            (p.content for p in self.message.parts if p.kind is PartKind.JSON), None
-        )
-        known = action if action in set(ReplyAction) else ReplyAction.ACCEPT
-        return Reply(
-            action=ReplyAction(known), value=value, parts=tuple(self.message.parts)
-        )
-
-
 class Chronicle:
     """Reads what is stored about tasks; see `watch` and `content`."""
 
@@ -170,17 +146,17 @@ class Chronicle:
     async def _watch(
         self, log: str, task: KnownTask | None, after: int
     ) -> AsyncIterator[Told]:
-        begun = _Begun()
+        begun, knows_before = _Begun(), after == 0
         name = None if task is None else task.task.id
         async for event in self._events(log, after, live=_is_open(task)):
             if name is not None and task_of(event.content) != name:
                 continue
             message = event.content
             if isinstance(message, Message) and message.chunk is not None:
-                is_due = message.chunk.index <= begun.due.get(message.id, 0)
-                if after and not is_due and message.id not in begun.held:
-                    # The watcher may have the chunks before this one, and we do not.
-                    await self._look_back(log, message.id, event.number, begun)
+                if not knows_before:
+                    # The watcher has chunks of earlier events, or they waited there.
+                    knows_before = True
+                    await self._look_back(log, after, begun)
                 whole = await self._in_turn(log, event, begun)
                 if whole is not None:
                     yield Told(whole, begun.take(whole))
@@ -217,16 +193,23 @@ class Chronicle:
         whole = replace(last, parts=tuple(joined), chunk=chunk)
         return replace(event, content=whole)
 
-    async def said(self, log: str, task: str) -> list[Message]:
-        """Return what both sides said about a task after its creation.
+    async def said(
+        self, log: str, task: str, *, by: SenderRole | None = None
+    ) -> list[Message]:
+        """Return what was said about a task after its creation, whole messages only.
 
         Args:
             task: Its id on the wire.
+            by: Only messages of this side.
         """
-        contents = [one.content async for one in self._events(log, 0, live=False)]
-        return [
-            one for one in contents if isinstance(one, Message) and one.task == task
-        ]
+        found: dict[str, list[Message]] = {}
+        async for event in self._events(log, 0, live=False):
+            one = event.content
+            if not isinstance(one, Message) or one.task != task:
+                continue
+            if by in (None, one.role):
+                found.setdefault(one.id, []).append(one)
+        return [one for pieces in found.values() for one in _whole(pieces)]
 
     async def newest(self, task: KnownTask, *, most: int) -> tuple[list[Told], int]:
         """Return the newest messages of a task, and the last number of its session."""
@@ -309,25 +292,24 @@ class Chronicle:
                 return _join(first, place.part, pieces)
         raise UnknownError(f"there is no content {place} in this task")
 
-    async def _look_back(
-        self, log: str, message: str, until: int, begun: _Begun
-    ) -> None:
-        async for event in self._before(log, until, message):
+    async def _look_back(self, log: str, until: int, begun: _Begun) -> None:
+        """Take note of the chunks up to an event."""
+        async for event in self._before(log, until + 1):
             whole = await self._in_turn(log, event, begun)
             if whole is not None:
                 begun.take(whole)
 
     async def _before(
-        self, log: str, number: int, message: str
+        self, log: str, number: int, message: str = ""
     ) -> AsyncIterator[SessionEvent]:
-        """Yield the chunks of a message that came before an event."""
+        """Yield the chunks of a message, or of all, that came before an event."""
         async for event in self._events(log, 0, live=False):
             if event.number >= number:
                 return
             content = event.content
             if (
                 isinstance(content, Message)
-                and content.id == message
+                and message in ("", content.id)
                 and content.chunk is not None
             ):
                 yield event
@@ -351,7 +333,7 @@ def task_of(content: EventContent) -> str:
     match content:
         case Task(id=name):
             return name
-        case Session() | Unreadable():
+        case Session() | Unreadable() | SubscriptionWish():
             return ""
     return content.task
 
@@ -417,6 +399,17 @@ def _join(first: Message, part: int, pieces: dict[int, Message]) -> Part:
     ):
         raise UnknownError("that content is too long")
     return replace(next(join_parts(found)), continued=False)
+
+
+def _whole(pieces: list[Message]) -> Iterator[Message]:
+    """Yield the message that its chunks are, if all of them are there."""
+    placed = {0 if one.chunk is None else one.chunk.index: one for one in pieces}
+    last = placed[max(placed)]
+    if last.chunk is None:
+        yield last
+    elif last.chunk.last and len(placed) == last.chunk.index + 1:
+        parts = [part for index in sorted(placed) for part in placed[index].parts]
+        yield replace(last, parts=tuple(join_parts(parts)), chunk=None)
 
 
 async def created(sessions: Sessions, log: str, name: str) -> Task | None:

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from anp.channel.stranger_work import counted
 from anp.interaction.elements import Message, Task
 from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.plan import is_plan, loop_problem, visited_of
 from anp.interaction.states import is_terminal
 from anp.interaction.step import Step
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.files.call_folder import CallFolders
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.peers.policy import PeerPolicy
-from anp.sidecar.tasks.chronicle import TaskAnswer
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
-from anp.sidecar.tasks.work import Room, Worker
+from anp.sidecar.tasks.work.report import Room
+from anp.sidecar.tasks.work.worker import Worker
 from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
 
@@ -97,7 +98,14 @@ class TaskDesk:
         folders: Callable[[], CallFolders],
         leases: Leases,
         skills: SkillChooser,
+        is_own: Callable[[str], bool],
     ) -> None:
+        """Begin without tasks.
+
+        Args:
+            is_own: Tells if a DID is one of ours.
+        """
+        self._is_own = is_own
         self._leases = leases
         self._config = config
         self._sessions = sessions
@@ -110,12 +118,22 @@ class TaskDesk:
         self.skills = skills
         "Finds the capability of tasks that name none."
 
+        self.plan_worker: Callable[..., Worker] = Worker
+        "Makes the worker for a task whose parts are given to peers."
+
         self._opened = StrangerPace(burst=config.max_tasks_unlisted, rate=OPENED_RATE)
 
     @property
     def working(self) -> int:
         """Number of tasks that are offered or at work."""
         return len(self._places)
+
+    def task_with(self, key: str) -> Task | None:
+        """Return the task at work that an agent was given with a key, or None."""
+        if not key:
+            return None
+        workers = (one.worker for one in self._places.values())
+        return next((one.task for one in workers if one.key == key), None)
 
     def works_for(self, peer: str) -> bool:
         """Return whether a task of a peer has not ended; its DID is the canonical."""
@@ -155,7 +173,7 @@ class TaskDesk:
             return
         share = current_share.get()
         self._used[share] += 1
-        worker = Worker(
+        worker = (self.plan_worker if is_plan(task) else Worker)(
             log,
             task,
             sessions=self._sessions,
@@ -199,7 +217,11 @@ class TaskDesk:
         if share.rank is Rank.OWNER:
             found = await self._policy.share_of(worker.peer, address="")
             current_share.set(found)
-        await worker.run()
+        problem = loop_problem(visited_of(worker.task), self._is_own)
+        if problem:
+            await worker.hand_back("loop", problem)
+        else:
+            await worker.run()
 
     def _end(self, key: tuple[str, str]) -> None:
         place = self._places.pop(key)
@@ -218,6 +240,14 @@ class TaskDesk:
             if place is not None:
                 place.worker.cancel(place.running)
 
+    async def refresh(self, log: str) -> None:
+        """End the work that its requester took back at another daemon of the fleet."""
+        conversation = await self._sessions.refresh(log)
+        for (known, name), place in list(self._places.items()):
+            if known == log and conversation.tasks[name].cancel_requested:
+                place.worker.cancel(place.running)
+        await self.end_finished(log, [*self.at_work(log)])
+
     async def end_finished(self, log: str, names: list[str]) -> None:
         """Stop the work on tasks that have ended by another's word than its own."""
         conversation = await self._sessions.conversation(log)
@@ -230,7 +260,7 @@ class TaskDesk:
     def _answer(self, log: str, message: Message) -> None:
         place = self._places.get((log, message.task))
         if place is not None:
-            place.worker.answer(TaskAnswer(message))
+            place.worker.answer(message)
 
     async def recheck(self) -> None:
         """End the tasks of the peers that the owner's policy lets in no more."""

@@ -1,12 +1,12 @@
-"""What goes to and comes from the peers of sessions, over their lines."""
+"""The operations to and from the peers of sessions, over their lines."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -47,7 +47,7 @@ from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.one_turn import OneTurn
-from anp.sidecar.tasks.sessions import Sessions, utc_now
+from anp.sidecar.tasks.sessions import Sessions, receive
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import Rank, current_share
 
@@ -109,7 +109,7 @@ class SessionPeers:
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
         self.files = FileTransfers(
-            spool, self.lines.find, sessions.head, max_wait=max_wait
+            spool, self.lines.find, sessions.head, self.want, max_wait=max_wait
         )
         self.outbox = Outbox(
             sessions, self.lines, dial=self._bring, is_linked=is_linked
@@ -119,8 +119,8 @@ class SessionPeers:
         self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
-        self._over_a2a: dict[str, tuple[Channel, A2aVersion]] = {}
-        "Channels that were dialled for peers that take tasks over A2A."
+        self._over_a2a: dict[tuple[str, str], tuple[Channel, A2aVersion]] = {}
+        "Channels over A2A that were dialled, by peer and the protocol wanted."
         self._acked: dict[str, asyncio.Event] = {}
         self._answers = FirstAnswers(measures)
 
@@ -150,9 +150,15 @@ class SessionPeers:
         async for log in self._sessions.busy():
             conversation = await self._sessions.conversation(log)
             self._sessions.standing.note(log, conversation)
-            line = self.lines.find(peer)
-            if line is not None and log in self.untold(peer):
+            line = self._line(log, peer)
+            if line is not None and log in self.untold(peer, line.uri):
                 line.put_off(log)
+
+    def _line(self, log: str, peer: str) -> Line | None:
+        """Return the line to a peer that is to carry a session."""
+        protocol, alone = self._sessions.standing.carrier(log)
+        found = self.lines.find(peer, protocol)
+        return found if alone or found is not None else self.lines.find(peer)
 
     def is_there(self, peer: str) -> bool:
         """Return whether there is a line to a peer."""
@@ -162,7 +168,7 @@ class SessionPeers:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:
             self._answers.sent(send.operation)
-            line = self.lines.find(send.to)
+            line = self._line(log, send.to)
             if line is not None and send.ref:
                 line.tell(log, send)
             elif line is not None:
@@ -171,6 +177,7 @@ class SessionPeers:
                 self.do(self.want(log))
                 self.outbox.look(send.to)
         for refused in step.refused:
+            self._sessions.refused(log, refused.text)
             logger.warning(
                 "operation refused session=%s code=%s reason=%r",
                 log,
@@ -178,7 +185,7 @@ class SessionPeers:
                 refused.text[:200],
             )
         for peer, number in step.resend:
-            line = self.lines.find(peer)
+            line = self._line(log, peer)
             if line is not None:
                 line.put_off(log, after=number - 1)
 
@@ -247,22 +254,24 @@ class SessionPeers:
                 self._addresses[agent_name(party.id)] = (
                     f"{party.address}#{party.id}" if party.address else party.id
                 )
-                self.lines.want(party.id, once=once)
+                self.lines.want(party.id, once=once, protocol=conversation.protocol)
 
-    async def dial(self, peer: str) -> tuple[Channel, str] | None:
+    async def dial(self, peer: str, protocol: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
-        if not self._order:
+        wanted = (protocol,) if protocol else self._order
+        if not wanted:
             return None
-        channel = await self._requesters.open(target, None, self._order)
+        channel = await self._requesters.open(target, None, wanted)
         selected = channel.peer_meta.selected_protocol
-        if selected not in self._order:
+        if selected not in wanted:
             await channel.close("no protocol for tasks is common")
             return None
         if selected in A2A_URIS:
             # It is no line: requests go one way, and what it tells has no numbers.
-            self._over_a2a[agent_name(peer)] = channel, A2A_URIS[selected]
+            carried = channel, A2A_URIS[selected]
+            self._over_a2a[agent_name(peer), protocol] = carried
             return None
         return channel, selected
 
@@ -278,14 +287,20 @@ class SessionPeers:
                 return await self._sessions.untold(log, one, after=after, limit=limit)
         return []
 
-    def untold(self, peer: str) -> list[str]:
+    def untold(self, peer: str, uri: str) -> list[str]:
         """See `LineWork`."""
-        return self._sessions.standing.untold(peer)
+        found = []
+        for log in self._sessions.standing.untold(peer):
+            protocol, alone = self._sessions.standing.carrier(log)
+            # A peer's session goes on where it spoke, as long as there is that line.
+            if protocol in ("", uri) or not (alone or self.lines.find(peer, protocol)):
+                found.append(log)
+        return found
 
-    def needs_line(self, peer: str) -> bool:
+    def needs_line(self, peer: str, protocols: Container[str]) -> bool:
         """See `LineWork`."""
-        needed = self._sessions.standing.is_dialled(peer)
-        return needed or self.files.comes_from(peer)
+        comes = "" in protocols and self.files.comes_from(peer)
+        return comes or self._sessions.standing.is_dialled(peer, protocols)
 
     def brings_news(self, peer: str) -> bool:
         """See `LineWork`."""
@@ -293,19 +308,22 @@ class SessionPeers:
 
     def in_use(self, peer: str) -> bool:
         """See `LineWork`."""
-        return self._desk.works_for(peer) or self.needs_line(peer)
+        return self._desk.works_for(peer) or self.needs_line(peer, ("", *self._order))
 
-    async def unspoken(self, peer: str) -> None:
+    async def unspoken(self, peer: str, protocol: str) -> None:
         """See `LineWork`."""
-        carried = self._over_a2a.pop(agent_name(peer), None)
+        bound = partial(self._sessions.standing.bound_to, peer, protocol)
+        carried = self._over_a2a.pop((agent_name(peer), protocol), None)
         if carried is not None:
-            carrier = A2aCarrier(self._sessions, *carried)
-            await carrier.run(lambda: self._sessions.standing.ours(peer))
+            await A2aCarrier(self._sessions, *carried).run(bound)
             return
         address = self._addresses.get(agent_name(peer), peer)
-        while self._sessions.standing.works_for_us(peer):
-            for log in self._sessions.standing.ours(peer):
-                await self._plain.carry(log, address)
+        while logs := bound():
+            for log in logs:
+                if protocol:
+                    await self._plain.refuse(log, f"the peer does not know {protocol}")
+                else:
+                    await self._plain.carry(log, address)
             await asyncio.sleep(CARRY_CHECK)
 
     def unsendable(self, log: str, send: Send, reason: str) -> None:
@@ -320,7 +338,7 @@ class SessionPeers:
             code=InteractionFault.TOO_LARGE,
             text="it fits no frame of the peer's",
         )
-        await self._receive(log, refused, sender=send.to, ref=0)
+        await self._sessions.apply(log, receive(refused, sender=send.to, ref=0))
 
     async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
@@ -355,14 +373,8 @@ class SessionPeers:
         if isinstance(operation, SessionOpen):
             await self._joined(line, operation.session, frame.ref)
             return
-        log = await self._log_of(line, wire_id)
+        log, sender = await self.session_of(line, wire_id)
         conversation = await self._sessions.conversation(log)
-        sender = next((one for one in conversation.peers() if one in line.names), None)
-        if sender is None:
-            # Not even that there is one of this id is a stranger's to know.
-            raise InteractionError(
-                InteractionFault.UNKNOWN_SESSION, "no such session here"
-            )
         if isinstance(operation, TaskGet) and operation.file is not None:
             task = conversation.readable(operation.task, sender)
             await self.files.give(line, log, task, operation, frame.ref)
@@ -370,7 +382,8 @@ class SessionPeers:
         self._check_room(operation, conversation)
         files = await self._expect(log, conversation, operation, sender)
         try:
-            await self._receive(log, operation, sender=sender, ref=frame.ref)
+            act = receive(operation, sender=sender, ref=frame.ref, uri=line.uri)
+            await self._sessions.apply(log, act)
         except InteractionError:
             await self.files.forget(files)
             raise
@@ -432,20 +445,6 @@ class SessionPeers:
         except CallError as exc:
             raise InteractionError(InteractionFault.INVALID, str(exc.detail)) from exc
 
-    async def _receive(
-        self, log: str, operation: Operation, *, sender: str, ref: int
-    ) -> None:
-        await self._sessions.apply(
-            log,
-            lambda c: c.receive(
-                operation,
-                sender=sender,
-                ref=ref,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
-        )
-
     def _check_room(self, operation: Operation, conversation: Conversation) -> None:
         """Check that there is room for what a peer wants.
 
@@ -485,12 +484,17 @@ class SessionPeers:
             session, own=own, sender=session.requester.id, ref=ref
         )
 
-    async def _log_of(self, line: Line, session: str) -> str:
-        """Return our own id of a session with a peer, whoever made it."""
+    async def session_of(self, line: Line, session: str) -> tuple[str, str]:
+        """See `TaskService`."""
         canonical = self._identities.canonical
         own = [self._identities.primary.did, canonical, agent_name(canonical)]
         for requester in dict.fromkeys((*line.names, *own)):
             log = await self._sessions.find(requester, session)
-            if log is not None:
-                return log
+            if log is None:
+                continue
+            peers = (await self._sessions.conversation(log)).peers()
+            sender = next((one for one in peers if one in line.names), None)
+            # Not even that there is one of this id is a stranger's to know.
+            if sender is not None:
+                return log, sender
         raise InteractionError(InteractionFault.UNKNOWN_SESSION, "no such session here")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -25,6 +26,7 @@ __all__ = [
     "KnownTask",
     "Maker",
     "NoTask",
+    "LiveSession",
     "event_in",
     "known_task",
     "maker_of",
@@ -40,11 +42,21 @@ Act = Callable[[Conversation], Step]
 "One input of a session's machine."
 
 
-def receive(operation: Operation, *, sender: str, ref: int) -> Act:
-    """Return the input that an operation of a peer is, at the time when it is given."""
-    return lambda conversation: conversation.receive(
-        operation, sender=sender, ref=ref, now=time.monotonic(), wall_now=utc_now()
-    )
+def receive(operation: Operation, *, sender: str, ref: int, uri: str = "") -> Act:
+    """Return the input that an operation of a peer is, at the time when it is given.
+
+    Args:
+        uri: The protocol over which it came, if there is a line that speaks it.
+    """
+
+    def act(conversation: Conversation) -> Step:
+        if uri and not conversation.is_requester:
+            conversation.protocol = uri
+        return conversation.receive(
+            operation, sender=sender, ref=ref, now=time.monotonic(), wall_now=utc_now()
+        )
+
+    return act
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,24 @@ def event_in(row: LogEvent) -> SessionEvent:
         by="",
         content=Unreadable(),
     )
+
+
+@dataclass(slots=True, eq=False)
+class LiveSession:
+    """A session in memory."""
+
+    log: str
+    conversation: Conversation
+    items: dict[str, str]
+    "Our own ids of its tasks, by the ids on the wire."
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    broken: bool = False
+    "The store differs from memory, so that it has to be read again."
+
+    busy: bool | None = None
+    "`Conversation.is_busy` as it is stored; None if that is not known."
 
 
 class NoTask(UnknownError):

@@ -22,21 +22,27 @@ logger = logging.getLogger(__name__)
 LIFETIME: Final = 30.0
 "Seconds for which a task belongs to a daemon that says nothing of it."
 
-RENEWAL: Final = 10.0
-"Seconds between two renewals, and between two looks for those that ended."
+RENEWAL: Final = 5.0
+"""Seconds between two renewals, two looks for those that ended, and for what a peer
+told a sister about our work."""
 
 
 class Leases:
     """Takes, renews and ends the leases of this run of the daemon."""
 
     def __init__(
-        self, store: SealedLogs, take_over: Callable[[str], Awaitable[None]]
+        self,
+        store: SealedLogs,
+        take_over: Callable[[str], Awaitable[None]],
+        refresh: Callable[[str], Awaitable[None]],
     ) -> None:
         """Begin without leases.
 
         Args:
             take_over: Decides about the tasks of a log whose daemon is gone.
+            refresh: Looks at what sisters entered into a log with a task of ours.
         """
+        self._refresh = refresh
         self._store = store
         self._take_over = take_over
         self._own: dict[str, str] = {}
@@ -92,6 +98,8 @@ class Leases:
             for item in await self._lease(self._own):
                 # We were away for so long that a sister took it.
                 self._own.pop(item, None)
+            for log in dict.fromkeys(self._own.values()):
+                await self._refresh(log)
         now = time.time()
         leases = await asyncio.to_thread(self._store.leases)
         ended = {

@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 INTERRUPTED = "interrupted"
 "Code of a task whose call was lost with the daemon."
 
+NO_PROTOCOL = "no_protocol"
+"Code of a task whose peer does not know the protocol that was named for it."
+
 
 class OneTurn:
     """Carries tasks of ours as calls."""
@@ -92,6 +95,22 @@ class OneTurn:
     def _ended(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
 
+    async def refuse(self, log: str, reason: str) -> None:
+        """End the tasks of a session that the peer cannot be told of."""
+        self._sessions.refused(log, reason)
+        conversation = await self._sessions.conversation(log)
+        for one in conversation.peers():
+            await self._sessions.acknowledge_all(log, sender=one)
+        for task in conversation.unfinished:
+            if task.state == TaskState.HELD:
+                continue
+            # Before it knew the protocol better than now.
+            ran = is_started(task.state)
+            state = TaskState.FAILED if ran else TaskState.REJECTED
+            await self._change(
+                log, task, state, code=NO_PROTOCOL, reason=reason, may_have_run=ran
+            )
+
     async def _guarded(self, log: str, task: Task, address: str) -> None:
         try:
             await self._call(log, task, address)
@@ -127,6 +146,7 @@ class OneTurn:
             need=Need(task.capability or _words(task)),
             arguments=arguments,
             trust_first_use=True,
+            lasts=True,
             updates=updates,
         )
         try:

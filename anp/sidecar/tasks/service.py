@@ -27,9 +27,11 @@ from anp.interaction.elements import (
     Task,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.plan import is_plan
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.interaction.stored import element_size
+from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.interaction import InteractionConfig
@@ -41,6 +43,8 @@ from anp.sidecar.peers.figures import Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.chronicle import created, results
+from anp.sidecar.tasks.delivery.line import Line
+from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.leases import Leases
@@ -103,9 +107,12 @@ class TaskService:
         self._capabilities = capabilities
         self._policy = policy
         self._config = config
+        self._order = tuple(order)
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
-        self.leases = Leases(logs, self._recover)
+        self.leases = Leases(
+            logs, self._recover, refresh=lambda log: self.desk.refresh(log)
+        )
         self.desk = TaskDesk(
             config=config,
             sessions=self.sessions,
@@ -115,6 +122,7 @@ class TaskService:
             folders=lambda: self.folders,
             leases=self.leases,
             skills=SkillChooser(capabilities.gate, think),
+            is_own=lambda did: identities.for_did(did) is not None,
         )
         self._exchange = SessionPeers(
             identities=identities,
@@ -135,7 +143,6 @@ class TaskService:
         self.files = self._exchange.files
         self.folders = CallFolders(call_files, self.files)
         self.outbox = self._exchange.outbox
-        self.lines = self._exchange.lines
         self.own_url: Callable[[], str] = lambda: ""
         "Returns the URL at which peers reach this daemon."
 
@@ -157,6 +164,7 @@ class TaskService:
         trust_first_use: bool = False,
         maker: Maker = Maker.AGENT,
         notify: bool = False,
+        protocol: str = "",
     ) -> KnownTask:
         """Have a peer do something; return the task as soon as it is stored.
 
@@ -168,15 +176,20 @@ class TaskService:
             needs: The final states that will do for each; any one, with `needs_any`.
             maker: The one of us who asks, for a new session.
             notify: Need no connection meanwhile: the peer dials us with its news.
+            protocol: URI of the one that alone may carry it; empty for the best.
 
         Raises:
             CallError: The peer is not known, or the session does not take it.
+            ConflictError: The session goes over another protocol.
         """
         if log is None:
             log = await self.open_session(
-                peer, trust_first_use=trust_first_use, maker=maker
+                peer, trust_first_use=trust_first_use, maker=maker, protocol=protocol
             )
         conversation = await self._conversation(log)
+        if protocol not in ("", conversation.protocol):
+            bound = conversation.protocol or "the best one"
+            raise ConflictError(f"this session goes over {bound}; begin another")
         needed = [(await self.task(item)).task.id for item in depends_on]
         message = Message(
             id=str(uuid.uuid4()),
@@ -206,7 +219,7 @@ class TaskService:
 
     async def create(self, log: str, task: Task) -> None:
         """Have a peer do a task of one message; its id must be new in the session."""
-        self._check_size(task)
+        self.check_size(task)
         async with self.files.giving(log, task.messages[0]):
             await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
 
@@ -219,6 +232,7 @@ class TaskService:
         name: str = "",
         owner: str = "",
         alias: str = "",
+        protocol: str = "",
     ) -> str:
         """Open a session with a peer; return our own id of it.
 
@@ -226,10 +240,19 @@ class TaskService:
             name: Its id on the wire; empty for a new one.
             owner: Id of the local caller that it belongs to, if any.
             alias: Its id for that caller.
+            protocol: URI of the one that alone may carry it; empty for the best.
 
         Raises:
-            CallError: The peer is not known or blocked.
+            CallError: The peer is not known or blocked, or we lack the protocol.
         """
+        # It is spoken beside the others, for what only it can say.
+        if protocol not in ("", GBZ_GROUPS_URI, *self._order):
+            known = ", ".join(self._order) or "none"
+            raise CallError(
+                ErrorKind.USAGE,
+                f"the protocol {protocol[:200]!r} is not one of interaction.order: "
+                + known,
+            )
         target = await self._finder.find(peer, trust_first_use=trust_first_use)
         own = self._identities.speaking_to(target.did).did
         session = Session(
@@ -241,7 +264,7 @@ class TaskService:
             owner=owner,
             alias=alias,
         )
-        return await self.sessions.begin(session, maker=maker)
+        return await self.sessions.begin(session, maker=maker, protocol=protocol)
 
     async def send(
         self, item: str, parts: Sequence[Part], *, metadata: dict[str, Any]
@@ -262,7 +285,7 @@ class TaskService:
 
     async def post(self, log: str, message: Message) -> None:
         """Send a message of a session to its other side."""
-        self._check_size(message)
+        self.check_size(message)
         async with self.files.giving(log, message):
             await self._apply(log, lambda c: c.post(message, wall_now=utc_now()))
 
@@ -294,6 +317,19 @@ class TaskService:
             yield event
 
     @property
+    def lines(self) -> Lines:
+        """The channels that carry tasks, and what else peers say over them."""
+        return self._exchange.lines
+
+    async def session_of(self, line: Line, wire_id: str) -> tuple[str, str]:
+        """Return our own id of a session with a peer, and the peer's id in it.
+
+        Raises:
+            InteractionError: There is none.
+        """
+        return await self._exchange.session_of(line, wire_id)
+
+    @property
     def working(self) -> int:
         """Number of tasks of peers that are offered or at work now."""
         return self.desk.working
@@ -309,7 +345,7 @@ class TaskService:
                 await self._exchange.resume(log)
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
-        await self.files.resume(self._exchange.want)
+        self.files.resume()
         self._sweeping = asyncio.create_task(self._sweep())
         self._renewing = asyncio.create_task(self.leases.run())
 
@@ -481,7 +517,8 @@ class TaskService:
                 raise ConflictError(exc.text) from exc
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
-    def _check_size(self, element: Message | Task) -> None:
+    def check_size(self, element: Message | Task) -> None:
+        """Check that there is room for a message or task; CallError if not."""
         size = element_size(element)
         if size > self._most:
             raise CallError(
@@ -494,4 +531,5 @@ class TaskService:
             raise CallError(ErrorKind.USAGE, exc.text) from exc
 
     def _may_repeat(self, task: Task) -> bool:
-        return self._capabilities.is_repeatable(task.capability, task.requester)
+        repeatable = self._capabilities.is_repeatable
+        return is_plan(task) or repeatable(task.capability, task.requester)

@@ -11,7 +11,6 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from anp.channel.stranger_work import counted
@@ -32,6 +31,7 @@ from anp.interaction.stored import (
 from anp.sidecar.tasks.known import (
     Act,
     KnownTask,
+    LiveSession,
     Maker,
     NoTask,
     event_in,
@@ -63,24 +63,6 @@ PAGE = 100
 "Records that are read from the store at a time."
 
 
-@dataclass(slots=True, eq=False)
-class _Entry:
-    """A session in memory."""
-
-    log: str
-    conversation: Conversation
-    items: dict[str, str]
-    "Our own ids of its tasks, by the ids on the wire."
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    broken: bool = False
-    "What is stored is not what is in memory."
-
-    busy: bool | None = None
-    "What the store has of `Conversation.is_busy`; None if that is not known."
-
-
 class Sessions:
     """Keeps sessions; see `apply`."""
 
@@ -97,7 +79,7 @@ class Sessions:
         self._store = store
         self._follow = follow
         self.room = LogRoom(store, max_size)
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: OrderedDict[str, LiveSession] = OrderedDict()
         self._loading: dict[str, asyncio.Lock] = {}
         self.watchers = 0
         "Streams of events that somebody follows now."
@@ -105,6 +87,8 @@ class Sessions:
         self.watching = Watchers(store, self.events)
         "Wakes those who wait for events of sessions."
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
+        self.refused: Callable[[str, str], object] = lambda log, reason: None
+        "Is told that a peer refused something of a session, and why."
         "Tells those who follow all events of the daemon that a task has changed."
         self._steps: set[asyncio.Task[Step]] = set()
         self.standing = Standing()
@@ -112,9 +96,13 @@ class Sessions:
 
     # Steps
 
-    async def begin(self, session: Session, *, maker: Maker = Maker.AGENT) -> str:
-        """Open a session of our own; return our own id of it."""
-        conversation, step = Conversation.begin(session, wall_now=utc_now())
+    async def begin(
+        self, session: Session, *, maker: Maker = Maker.AGENT, protocol: str = ""
+    ) -> str:
+        """Open a session of our own; see `Conversation.begin`. Return our own id."""
+        conversation, step = Conversation.begin(
+            session, wall_now=utc_now(), protocol=protocol
+        )
         return await self._enter(conversation, step, maker)
 
     async def join(
@@ -125,6 +113,7 @@ class Sessions:
         sender: str,
         ref: int,
         first: Act | None = None,
+        maker: Maker = Maker.PEER,
     ) -> str:
         """Take a session that a peer opened; a repeat is acknowledged again.
 
@@ -142,7 +131,7 @@ class Sessions:
             if first is not None:
                 step.add(first(conversation))
             try:
-                return await self._enter(conversation, step, Maker.PEER)
+                return await self._enter(conversation, step, maker)
             except LogConflict:
                 # The same one came twice at a time.
                 known = await self.find(session.requester.id, session.id)
@@ -196,7 +185,7 @@ class Sessions:
                 self._done(entry, step)
                 return step
 
-    def _done(self, entry: _Entry, step: Step) -> None:
+    def _done(self, entry: LiveSession, step: Step) -> None:
         self.standing.note(entry.log, entry.conversation)
         self._follow(entry.log, step)
         for name in step.tasks:
@@ -375,6 +364,16 @@ class Sessions:
         self.watching.tell(log)
         return is_gone
 
+    async def refresh(self, log: str) -> Conversation:
+        """Read a session again if another daemon has changed it; return its machine."""
+        entry = self._entries.get(log)
+        if entry is not None and not entry.lock.locked():
+            last = entry.conversation.last
+            head = await asyncio.to_thread(self._store.log, log)
+            if head is not None and head.last != last and log in self._entries:
+                self._entries.pop(log).broken = True
+        return await self.conversation(log)
+
     @property
     def held(self) -> int:
         """Bytes of incomplete messages in memory."""
@@ -397,7 +396,7 @@ class Sessions:
 
     async def _enter(self, conversation: Conversation, step: Step, maker: Maker) -> str:
         log = new_id(maker)
-        entry = _Entry(log, conversation, {})
+        entry = LiveSession(log, conversation, {})
         async with entry.lock:
             await self._keep(entry, step, new=True)
             self._entries[log] = entry
@@ -405,7 +404,7 @@ class Sessions:
         self._forget()
         return log
 
-    async def _keep(self, entry: _Entry, step: Step, *, new: bool = False) -> None:
+    async def _keep(self, entry: LiveSession, step: Step, *, new: bool = False) -> None:
         conversation = entry.conversation
         for name in step.tasks:
             entry.items.setdefault(name, new_id(entry.log[-1]))
@@ -439,7 +438,7 @@ class Sessions:
         entry.busy = conversation.is_busy
         self.room.added(sum(map(len, change.events)))
 
-    async def _entry(self, log: str) -> _Entry:
+    async def _entry(self, log: str) -> LiveSession:
         entry = self._entries.get(log)
         if entry is not None:
             self._entries.move_to_end(log)
@@ -455,7 +454,7 @@ class Sessions:
             finally:
                 self._loading.pop(log, None)
 
-    def _load(self, log: str) -> _Entry:
+    def _load(self, log: str) -> LiveSession:
         found = self._store.log(log)
         if found is None:
             raise InteractionError(
@@ -477,7 +476,7 @@ class Sessions:
             self._read(log, max(0, found.last - RECENT_EVENTS)),
             now=time.monotonic(),
         )
-        return _Entry(log, conversation, items, busy=found.busy)
+        return LiveSession(log, conversation, items, busy=found.busy)
 
     def _read(self, log: str, after: int) -> Iterator[SessionEvent]:
         while rows := self._store.log_events(log, after=after):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from anp.interaction.elements import Message, Part, PartKind, Task
@@ -71,10 +72,16 @@ class SkillChooser:
         return None
 
     async def choose(self, task: Task, messages: Sequence[Message]) -> Chosen:
-        """See `Chooser`."""
+        """See `Chooser`; what was said besides goes where the skill has a place."""
         peer, reach = task.requester, read_reach(task.extra)
         found = self.named(peer, messages, reach)
-        return found or await self._by_words(peer, messages, reach)
+        if found is None:
+            found = await self._by_words(peer, messages, reach)
+        if isinstance(found, Choice):
+            more = [p for p in _parts(messages) if p.kind is not PartKind.JSON]
+            others = [part for part in more if part not in found.parts]
+            return replace(found, parts=(*found.parts, *others))
+        return found
 
     def _by_intent(
         self,

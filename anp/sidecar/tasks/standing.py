@@ -5,6 +5,8 @@ It is kept in memory beside the sessions in the store, and changed with every st
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from anp.interaction.conversation import Conversation
 from anp.sidecar.peers.policy import agent_name
 
@@ -21,6 +23,7 @@ class Standing:
         self._dialled: dict[str, dict[str, int]] = {}
         self._awaited: dict[str, dict[str, int]] = {}
         self._registered: dict[str, dict[str, int]] = {}
+        self._protocols: dict[str, tuple[str, bool]] = {}
         self._agents: dict[str, tuple[str, ...]] = {}
         "The peers of each session that is in one of them."
 
@@ -46,9 +49,11 @@ class Standing:
             registered = bool(conversation.registered) and not conversation.is_requester
             _mark(self._registered, agent, log, registered)
         self._agents[log] = tuple(agents)
+        self._protocols[log] = conversation.protocol, conversation.is_requester
 
     def drop(self, log: str) -> None:
         """Forget a session."""
+        self._protocols.pop(log, None)
         for agent in self._agents.pop(log, ()):
             _mark(self._untold, agent, log, False)
             _mark(self._ours, agent, log, False)
@@ -68,9 +73,23 @@ class Standing:
         """Return the peers that have something to do for us."""
         return list(self._ours)
 
-    def is_dialled(self, peer: str) -> bool:
-        """Return whether we need a line to a peer."""
-        return agent_name(peer) in self._dialled
+    def carrier(self, log: str) -> tuple[str, bool]:
+        """Return the protocol of a session, and if no other may carry it."""
+        protocol, is_ours = self._protocols.get(log, ("", False))
+        return protocol, is_ours and bool(protocol)
+
+    def bound_to(self, peer: str, protocol: str) -> list[str]:
+        """Return those of `ours` that one protocol alone carries; "" for any."""
+        return [log for log in self.ours(peer) if self._protocols[log][0] == protocol]
+
+    def is_dialled(self, peer: str, protocols: Container[str]) -> bool:
+        """Return whether we need a line to a peer.
+
+        Args:
+            protocols: Only for sessions that these carry; "" for those of any.
+        """
+        logs = self._dialled.get(agent_name(peer), ())
+        return any(self._protocols[log][0] in protocols for log in logs)
 
     def is_awaited(self, peer: str) -> bool:
         """Return whether a peer is to bring us news of tasks."""
@@ -83,10 +102,6 @@ class Standing:
     def all_registered(self) -> list[str]:
         """Return the peers that want news brought to them."""
         return list(self._registered)
-
-    def works_for_us(self, peer: str) -> bool:
-        """Return whether there are any of `ours`."""
-        return agent_name(peer) in self._ours
 
     def at_work(self, peer: str) -> int:
         """Return how many of our tasks a peer has not ended."""

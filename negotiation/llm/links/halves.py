@@ -19,18 +19,18 @@ from negotiation.llm.links.spots import without_null
 from negotiation.llm.links.uses import example_texts
 from negotiation.mind import HalfSource
 from negotiation.need import Schema
-from negotiation.rules.halves import (
-    id_lines,
-    mark_check,
-    message_lines,
-    sized,
-    value_lines,
-)
+from negotiation.rules.halves import sized
 from negotiation.rules.judge_source import (
     PROBLEM,
     unpromised_result,
 )
 from negotiation.rules.literals import indented, literal, names_literal
+from negotiation.rules.message_source import (
+    id_lines,
+    mark_check,
+    message_lines,
+    value_lines,
+)
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 from negotiation.trial.module_examples import examples_line

@@ -18,6 +18,7 @@ from typing import Any, Final
 from negotiation.document.markdown import read_outline
 from negotiation.document.prose import named_base
 from negotiation.document.reader import read_document, read_requirement
+from negotiation.document.renderer import quoted
 from negotiation.document.shape import MAX_DOCUMENT_SIZE, Document, document_hash
 from negotiation.errors import DocumentError, SchemaError
 from negotiation.llm.asking.questions import (
@@ -154,7 +155,7 @@ def read_changes(candidate: str, base: Base, answer: Mapping[str, Any]) -> str:
         if spot is not None:
             _edit(schemas[spot.root], spot, one)
     need = read_requirement(candidate) or base.document.requirement
-    parts = ["# Requirement", _quoted(need), "# Base"]
+    parts = ["# Requirement", quoted(need), "# Base"]
     digest = document_hash(base.document.text)
     parts.append(f"URI: {base.uri}\nSHA-256: {digest}\n\nWritten out in full below.")
     for title, name in (
@@ -225,10 +226,6 @@ def _spots(document: Document) -> dict[str, Spot]:
     for name, schema in sides:
         found.update({one.name: one for one in spots_of(Root(name, schema))})
     return found
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}" for line in text.split("\n"))
 
 
 def _fence(schema: Schema) -> str:

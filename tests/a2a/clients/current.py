@@ -11,7 +11,7 @@ from a2a.client.card_resolver import A2ACardResolver
 from a2a.types import a2a_pb2
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from tests.a2a.clients.steps import Steps, is_refused, main
+from tests.a2a.clients.steps import PUSH_TOKEN, PUSH_URL, Steps, is_refused, main
 
 
 def data(skill: str, **arguments: Any) -> dict[str, Any]:
@@ -114,6 +114,22 @@ class Client:
         assert kept[0]["task"]["id"] == task, kept
         assert state(kept[-1]["statusUpdate"]) == "completed", kept
 
+    async def push(self) -> None:
+        (asked,) = await sent(self.plain, data("order.order", item="tea"))
+        task = asked["task"]
+        made = await self.plain.create_task_push_notification_config(
+            a2a_pb2.TaskPushNotificationConfig(
+                task_id=task["id"], id="mine", url=PUSH_URL, token=PUSH_TOKEN
+            )
+        )
+        wanted = a2a_pb2.GetTaskPushNotificationConfigRequest(
+            task_id=task["id"], id=made.id
+        )
+        kept = await self.plain.get_task_push_notification_config(wanted)
+        assert (kept.id, kept.url) == ("mine", PUSH_URL), kept
+        more = {"taskId": task["id"], "contextId": task["contextId"]}
+        await sent(self.plain, {"text": "two"}, **more)
+
     async def unknown(self) -> None:
         await self.plain.get_task(a2a_pb2.GetTaskRequest(id="none"))
 
@@ -162,6 +178,7 @@ async def run(steps: Steps, url: str, token: str, form: str) -> None:
 
         other = Client(stranger, card, binding)
         await steps.take("no token", lambda: is_refused(other.send, "401"))
+        await steps.take("push", client.push)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ async def run(steps: Steps, url: str, token: str, form: str) -> None:
         for method in ("own errors", "0.1", "2^53 + 1"):
             steps.without(method, ONE_TURN)
         await steps.take("no token", lambda: is_refused(asked, "401"))
+        steps.without("push", ONE_TURN)
 
 
 if __name__ == "__main__":

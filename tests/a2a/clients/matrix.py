@@ -16,10 +16,12 @@ from typing import Any
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.door.tokens import token_book
 from anp.sidecar.process.a2a_face import serve_a2a
-from tests.a2a.clients.steps import METHODS
+from tests.a2a.clients.steps import METHODS, PASS, PUSH_TOKEN
 from tests.documents import ROOT
 from tests.e2e.house import house_in
+from tests.e2e.push_receiver import Receiver, receiver
 from tests.e2e.test_a2a_face import ASK, SLOW, STREAM
+from tests.waiting import until
 
 __all__ = ["CLIENTS", "Program", "face_with_token", "table"]
 
@@ -27,6 +29,9 @@ TOKEN = "a token of a client"
 
 SECONDS = 180
 "Longest time of one client."
+
+PUSH_SECONDS = 20
+"Longest time until the notifications of a task have come."
 
 HALF = """
 def half(number: float) -> dict[str, float]:
@@ -68,6 +73,14 @@ class Program:
 
     async def run(self, url: str) -> dict[str, str]:
         """Return what became of each method."""
+        async with receiver(PUSH_TOKEN) as at:
+            await at.trust(url)
+            found = await self._run(url, at.url)
+            if found.get("push") == PASS:
+                found["push"] = await _pushed(at)
+        return found
+
+    async def _run(self, url: str, push: str) -> dict[str, str]:
         environ = {k: v for k, v in os.environ.items() if "proxy" not in k.lower()}
         async with asyncio.timeout(SECONDS):
             process = await asyncio.create_subprocess_exec(
@@ -75,7 +88,7 @@ class Program:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 cwd=ROOT,
-                env={**environ, "A2A_JS": str(self._folder)},
+                env={**environ, "A2A_JS": str(self._folder), "A2A_PUSH": push},
             )
             out, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()[-2000:]
@@ -91,6 +104,7 @@ CLIENTS = {
     "a2a-sdk 1.3 (Python), 0.3": Program("current", "0.3"),
     "a2a-sdk 0.3.26 (Python)": Program("old", "0.3", "a2a-0.3"),
     "strands-agents 1.62 (Python)": Program("framework", "0.3", "a2a-framework"),
+    "google-adk 2.13 (Python)": Program("adk", "1.0", "a2a-adk"),
     "@a2a-js/sdk 1.3 (JavaScript), 1.0": Program("node.cjs", "1.0", "a2a-js"),
     "@a2a-js/sdk 1.3 (JavaScript), 1.0 HTTP+JSON": Program(
         "node.cjs", "1.0 HTTP+JSON", "a2a-js"
@@ -105,7 +119,13 @@ CLIENTS = {
 async def face_with_token(folder: Path) -> AsyncIterator[str]:
     """Serve the face of a daemon that has what the clients call; yields its URL."""
     more = {"story": STREAM, "order": ASK, "slow": SLOW, "half": HALF}
-    flags: dict[str, Any] = {"a2a__listen": "127.0.0.1:0", "a2a__name": "shop"}
+    flags: dict[str, Any] = {
+        "a2a__listen": "127.0.0.1:0",
+        "a2a__name": "shop",
+        # The receivers of push notifications are on this machine.
+        "fetch__allow": ["127.0.0.0/8"],
+        "fetch__allow_http_loopback": True,
+    }
     async with (
         house_in(folder, talks=True, more=more, seconds=900, **flags) as house,
         serve_a2a(house.provider) as url,
@@ -136,6 +156,16 @@ def table(found: dict[str, dict[str, str]]) -> str:
     told = [one.removeprefix("- ") for one in notes]
     numbered = [f"{number}. {one}" for number, one in enumerate(told, 1)]
     return "\n".join([*lines, "", *numbered])
+
+
+async def _pushed(at: Receiver) -> str:
+    """Return what became of the notifications of a task that was completed."""
+    try:
+        async with asyncio.timeout(PUSH_SECONDS):
+            await until(lambda: "completed" in json.dumps(at.came).lower())
+    except TimeoutError:
+        return f"{len(at.came)} came; not believed: {at.problems}"
+    return PASS if not at.problems else f"not believed: {at.problems}"
 
 
 def _failed(text: str) -> bool:

@@ -165,6 +165,25 @@ async function main() {
     check(isKind(kept[0], "task", "task"), kept);
     check(is(bodyOf(kept.at(-1)), "done"), kept);
   });
+  await take("push", async () => {
+    const asked = await client.sendMessage(call("order.order", { item: "tea" }));
+    const config = { id: "mine", url: process.env.A2A_PUSH, token: "of this receiver" };
+    let kept;
+    if (isOld) {
+      const set = { taskId: asked.id, pushNotificationConfig: config };
+      await client.setTaskPushNotificationConfig(set);
+      const wanted = { id: asked.id, pushNotificationConfigId: "mine" };
+      kept = (await client.getTaskPushNotificationConfig(wanted)).pushNotificationConfig;
+    } else {
+      const set = { tenant: "", taskId: asked.id, authentication: undefined, ...config };
+      await client.createTaskPushNotificationConfig(set);
+      const wanted = { tenant: "", taskId: asked.id, id: "mine" };
+      kept = await client.getTaskPushNotificationConfig(wanted);
+    }
+    check(kept.url === config.url, kept);
+    const more = { taskId: asked.id, contextId: asked.contextId };
+    await client.sendMessage(params({ text: "two" }, more));
+  });
   await take("own errors", async () => {
     try {
       await client.getTask(named("none"));

@@ -9,15 +9,18 @@ import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import (
     DataPart,
+    GetTaskPushNotificationConfigParams,
     Message,
     Part,
+    PushNotificationConfig,
     Role,
     TaskIdParams,
+    TaskPushNotificationConfig,
     TaskQueryParams,
     TextPart,
 )
 
-from tests.a2a.clients.steps import Steps, is_refused, main
+from tests.a2a.clients.steps import PUSH_TOKEN, PUSH_URL, Steps, is_refused, main
 
 EXACT = 9007199254740993
 
@@ -103,6 +106,21 @@ class Client:
         *_, (last, _) = [one async for one in again]
         assert last.status.state == "completed", last
 
+    async def push(self) -> None:
+        task = await self.answer(data("order.order", item="tea"))
+        config = PushNotificationConfig(id="mine", url=PUSH_URL, token=PUSH_TOKEN)
+        await self.plain.set_task_callback(
+            TaskPushNotificationConfig(task_id=task.id, push_notification_config=config)
+        )
+        kept = await self.plain.get_task_callback(
+            GetTaskPushNotificationConfigParams(
+                id=task.id, push_notification_config_id="mine"
+            )
+        )
+        assert kept.push_notification_config.url == PUSH_URL, kept
+        more = {"task_id": task.id, "context_id": task.context_id}
+        await self.answer(TextPart(text="two"), **more)
+
     async def unknown(self) -> None:
         await self.plain.get_task(TaskQueryParams(id="none"))
 
@@ -139,6 +157,7 @@ async def run(steps: Steps, url: str, token: str, form: str) -> None:
 
         other = Client(stranger, card)
         await steps.take("no token", lambda: is_refused(other.send, "401"))
+        await steps.take("push", client.push)
 
 
 if __name__ == "__main__":

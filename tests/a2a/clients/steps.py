@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-__all__ = ["METHODS", "Steps", "is_refused", "main"]
+__all__ = ["METHODS", "PUSH_TOKEN", "PUSH_URL", "Steps", "is_refused", "main"]
+
+PUSH_URL = os.environ.get("A2A_PUSH", "")
+"Address at which the program that runs the clients takes their notifications."
 
 METHODS = (
     *("card", "send", "stream", "ask back", "get", "list", "cancel"),
@@ -19,6 +23,9 @@ METHODS = (
 
 The numbers are those that come through with every digit.
 """
+
+PUSH_TOKEN = "of this receiver"
+"Token that each client gives with its address."
 
 PASS = "pass"
 

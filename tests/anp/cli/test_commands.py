@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import httpx
 import pytest
 
 from anp.cli.app import run
+from anp.cli.local_http import LocalHttp
 from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.api.answers import fields_of
 from anp.sidecar.api.problems import Problem
@@ -21,6 +24,12 @@ from anp.sidecar.home.home import ApiAddress, Home, OwnerAddress
 
 Output = pytest.CaptureFixture[str]
 HASH = "ab" * 32
+
+
+class _Answer(io.BytesIO):
+    """An answer as the commands read it."""
+
+    status = 0
 
 
 class FakeApi:
@@ -33,6 +42,29 @@ class FakeApi:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(request)
         return self.answers[request.url.raw_path.decode()]
+
+    def stand_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Get the requests that the commands would send to a daemon."""
+
+        @contextmanager
+        def ask(
+            sender: LocalHttp, method: str, path: str, **request: Any
+        ) -> Iterator[Any]:
+            headers = {**sender.headers, **(request["headers"] or {})}
+            answer = self(
+                httpx.Request(
+                    method,
+                    f"http://anpd{path}",
+                    params=request.get("params"),
+                    content=request["body"],
+                    headers=headers,
+                )
+            )
+            body = _Answer(answer.content)
+            body.status = answer.status_code
+            yield body
+
+        monkeypatch.setattr(LocalHttp, "ask", ask)
 
     def body(self) -> Any:
         """Return the body of the last request."""
@@ -52,9 +84,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     fake = FakeApi()
-    monkeypatch.setattr(
-        httpx, "HTTPTransport", lambda **_options: httpx.MockTransport(fake)
-    )
+    fake.stand_in(monkeypatch)
     return fake
 
 

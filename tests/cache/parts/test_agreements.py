@@ -329,7 +329,13 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.lease_items({"0b": LOG.id}, owner="0c", now=0.0, until=1000.0)
         store.save_group(
             GroupChange(
-                group="0d", at=1.0, first=3, count=2, page=b"page", content=b"head"
+                group="0d",
+                at=1.0,
+                first=3,
+                count=2,
+                page=b"page",
+                content=b"head",
+                rows={"0e": b"row"},
             )
         )
     if isinstance(record, HalfRecord):
@@ -370,6 +376,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "log_lease": bool(store.leases()),
                 "group": bool(store.groups()),
                 "group_page": bool(store.group_pages("0d", after=2)),
+                "group_row": bool(store.group_rows("0d")),
             }
             # These are found only together with their log and their item.
             if present["log"]:

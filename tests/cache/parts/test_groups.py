@@ -67,3 +67,18 @@ def test_old_pages_go_and_whole_groups(tmp_path: Path) -> None:
         store.drop_group("g")
         assert store.groups() == []
         assert store.group_pages("g") == []
+
+
+def test_rows_change_with_events_and_go_with_their_group(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.save_group(page(1, 3, content=b"head", rows={"a": b"1", "b": b"2"}))
+        store.save_group(page(1, 1, "h", rows={"a": b"other"}))
+        with pytest.raises(LogConflict):
+            store.save_group(page(1, 1, rows={"a": b"lost"}))
+    with Store(tmp_path) as store:
+        assert store.group_rows("g") == {"a": b"1", "b": b"2"}
+        store.save_group(page(4, 1, rows={"a": None, "b": b"3"}))
+        assert store.group_rows("g") == {"b": b"3"}
+        store.drop_group("g")
+        assert store.group_rows("g") == {}
+        assert store.group_rows("h") == {"a": b"other"}

@@ -27,6 +27,7 @@ from negotiation.mind import Counter, Demand, HalfSource, Offer, Reject
 from negotiation.need import Capability, Need
 from negotiation.rules.rules import own_terms
 from negotiation.rules.rules import propose as plain
+from tests.loops.long import crossed
 from tests.negotiation.formats import BINARY, strict
 from tests.negotiation.llm.fenced import settle
 from tests.negotiation.llm.script import KEY, URL, completion, validate
@@ -502,8 +503,7 @@ async def healthy(name: str, store: Store) -> Any:
     return HEALTHY[name]
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(("name", "failure"), crossed(STEPS, FAILURES, one_of=3))
 async def test_every_failure_on_every_step_ends_well_or_in_words(
     name: str, failure: str, store: Store
 ) -> None:

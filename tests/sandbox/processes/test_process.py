@@ -215,8 +215,7 @@ async def test_two_hundred_workers_leave_no_descriptor_zombie_or_process() -> No
     await server.start()
     try:
         # The first brings what stays: buffers, files that are read once.
-        (await server.spawn()).kill("warm")
-        await _no_children(server)
+        await _settle(server)
         before = _descriptors(os.getpid()), _descriptors(_pid(server))
         pids = []
         for number in range(200):
@@ -230,10 +229,8 @@ async def test_two_hundred_workers_leave_no_descriptor_zombie_or_process() -> No
                     return_exceptions=True,
                 )
             worker.kill("the test is over")
-        await _no_children(server)
-        await asyncio.sleep(0.1)
+        await _settle(server)
         assert (_descriptors(os.getpid()), _descriptors(_pid(server))) == before
-        assert not server._endings
         assert not server._spawning
         assert [pid for pid in pids if _runs(pid)] == []
     finally:
@@ -244,8 +241,7 @@ async def test_a_cancelled_spawn_leaves_no_descriptor_and_no_process() -> None:
     server = _server()
     await server.start()
     try:
-        (await server.spawn()).kill("warm")
-        await _no_children(server)
+        await _settle(server)
         before = _descriptors(os.getpid()), _descriptors(_pid(server))
         for steps in range(12):
             spawning = asyncio.create_task(server.spawn())
@@ -255,9 +251,7 @@ async def test_a_cancelled_spawn_leaves_no_descriptor_and_no_process() -> None:
             [worker] = await asyncio.gather(spawning, return_exceptions=True)
             if isinstance(worker, WorkerProcess):
                 worker.kill("the test is over")
-        await asyncio.sleep(0.1)
-        await _no_children(server)
-        await asyncio.sleep(0.1)
+        await _settle(server)
         assert (_descriptors(os.getpid()), _descriptors(_pid(server))) == before
     finally:
         await server.close()
@@ -346,6 +340,15 @@ async def _no_children(server: ForkServer) -> None:
     """Wait until the fork server has no child, not even one that waits for it."""
     pid = _pid(server)
     await _until(lambda: not _read(f"/proc/{pid}/task/{pid}/children").strip())
+
+
+async def _settle(server: ForkServer) -> None:
+    """Wait until the fork server has done all that was asked, and no worker is left."""
+    # It answers one after the other, also those that nobody waits for any more; and it
+    # reports an end when it has closed everything of that worker.
+    (await server.spawn()).kill("the last one")
+    await _until(lambda: not server._endings)
+    await _no_children(server)
 
 
 async def _gone(pid: int) -> None:

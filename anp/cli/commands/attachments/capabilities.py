@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from anp.cli.client import client_of, segment
-from anp.cli.options import Data, Json, read_data
+from anp.cli.input import read_data
+from anp.cli.options import Data, Json
 from anp.cli.output import Column, print_json, print_list
 from anp.errors import CallError, ErrorKind
 

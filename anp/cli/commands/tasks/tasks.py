@@ -12,7 +12,8 @@ import typer
 
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch, end_of
-from anp.cli.options import Json, read_data, read_input
+from anp.cli.input import read_data, read_input
+from anp.cli.options import Json
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import party_name
@@ -39,6 +40,13 @@ MoreData = Annotated[
 Save = Annotated[
     Path | None,
     typer.Option(help="Folder for files that come; none there is overwritten."),
+]
+Timeout = Annotated[
+    float | None, typer.Option(help="Seconds for the whole; the rest is cancelled.")
+]
+Parent = Annotated[
+    str | None,
+    typer.Option(help="Task for whose sake this is: its id, or its key here."),
 ]
 Lines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
 
@@ -83,6 +91,18 @@ def start_task(
             help="Let the daemon choose among the allowed peers that publish this.",
         ),
     ] = None,
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PEER",
+            help="Peers in order, in place of PEER: the next gets what is handed back.",
+        ),
+    ] = None,
+    proxy: Annotated[
+        bool, typer.Option("--proxy", help="With --find: go on as with --candidate.")
+    ] = False,
+    timeout: Timeout = None,
+    parent: Parent = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show what comes until it has ended.")
     ] = False,
@@ -91,16 +111,24 @@ def start_task(
         bool,
         typer.Option("--notify", help="Let the peer dial this daemon with its news."),
     ] = False,
+    protocol: Annotated[
+        str, typer.Option(metavar="URI", help="Protocol that has to carry it.")
+    ] = "",
     trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
     as_json: Lines = False,
 ) -> None:
     """Start a task; it goes on by itself, also when nobody watches."""
     client = client_of(context)
     body: dict[str, Any] = {"trust_first_use": trust_first_use, "notify": notify}
+    body["protocol"] = protocol
     needed = [_needed(one) for one in after or []]
     if session is None and needed:
         session = client.get(f"/v1/tasks/{segment(needed[0]['task'])}")["session"]
-    body |= _whom(peer, capability, session=session, find=find)
+    if candidate:
+        body |= {"candidates": candidate, "capability": capability or peer}
+    else:
+        body |= _whom(peer, capability, session=session, find=find)
+    body |= _of_plan(proxy=proxy or None, timeout=timeout, parent=parent)
     if data is not None:
         body["input"] = read_data(data)
     if text is not None:
@@ -108,7 +136,56 @@ def start_task(
     body |= {"parts": _parts(client, file or []), "depends_on": needed}
     if after_any:
         body["depends_any"] = True
-    found = client.post("/v1/tasks", body)
+    _started(context, client.post("/v1/tasks", body), watch, as_json=as_json, save=save)
+
+
+@tasks_app.command("split")
+def split_task(
+    context: typer.Context,
+    part: Annotated[
+        list[str],
+        typer.Option(
+            "--part",
+            metavar="JSON",
+            help="A part: JSON as in the local API, with peer, capability and input.",
+        ),
+    ],
+    serial: Annotated[
+        bool, typer.Option("--serial", help="Each after the end of the one before.")
+    ] = False,
+    any_of: Annotated[
+        bool, typer.Option("--any", help="One completed part ends the others.")
+    ] = False,
+    timeout: Timeout = None,
+    parent: Parent = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show what comes until it has ended.")
+    ] = False,
+    as_json: Lines = False,
+) -> None:
+    """Start one task whose parts are given to several peers."""
+    body: dict[str, Any] = {
+        "subtasks": [read_data(one) for one in part],
+        "dispatch": "serial" if serial else "parallel",
+        "wait": "any" if any_of else "all",
+    }
+    body |= _of_plan(timeout=timeout, parent=parent)
+    found = client_of(context).post("/v1/tasks", body)
+    _started(context, found, watch, as_json=as_json)
+
+
+def _of_plan(**given: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _started(
+    context: typer.Context,
+    found: dict[str, Any],
+    watch: bool,
+    *,
+    as_json: bool,
+    save: Path | None = None,
+) -> None:
     if not as_json:
         said = "task" if watch else "next: anpd tasks watch"
         progress(f"{said} {found['id']}")
@@ -259,6 +336,7 @@ def _watch(
 
     watch = TaskWatch(connect, task, as_json=as_json, save=save, after=after)
     end_of(watch.run())
+    watch.check_saved()
 
 
 def _needed(text: str) -> dict[str, Any]:

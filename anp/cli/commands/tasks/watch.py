@@ -60,6 +60,11 @@ class TaskWatch:
         self._screen = _Screen()
         self._asks = not as_json and _is_terminal(sys.stdin, sys.stderr)
         self._own = ""
+        self._begun: dict[str, str] = {}
+        "Contents of which the end has not come, by the number of each."
+
+        self._missing: list[str] = []
+        "Contents that should be in the folder and are not."
 
     def run(self) -> dict[str, Any]:
         """Show what happens until the task has ended; return it.
@@ -73,12 +78,22 @@ class TaskWatch:
             try:
                 for event in self._events():
                     self._show(event)
+                for about in self._begun.values():
+                    self._missed(about, "it ended early")
                 self._screen.end()
                 ended: dict[str, Any] = self._client.get(self._path)
                 return ended
             except KeyboardInterrupt:
                 self._screen.end()
                 self._interrupted()
+
+    def check_saved(self) -> None:
+        """Check that every file that came is in the folder; CallError if not."""
+        if self._missing and self._save is not None:
+            raise CallError(
+                ErrorKind.APPLICATION_ERROR,
+                f"not in {self._save}: {', '.join(self._missing)}",
+            )
 
     def _events(self) -> Iterator[dict[str, Any]]:
         """Give the events to the end of the task, also over restarts of the daemon."""
@@ -165,11 +180,13 @@ class TaskWatch:
             self._screen.fresh(part["uri"])
 
     def _show_bytes(self, part: dict[str, Any]) -> None:
-        if part.get("continued"):
-            # Its end comes in a later event.
-            return
         name = part.get("name", "")
         about = f"{part['media_type']} {name}".strip()
+        if part.get("continued"):
+            # Its end comes in a later event.
+            self._begun[part["artifact"]] = about
+            return
+        about = self._begun.pop(part["artifact"], about)
         if self._save is None:
             if not self._as_json:
                 self._screen.line(f"[{about}: --save DIR keeps it]")
@@ -177,8 +194,19 @@ class TaskWatch:
         if not name:
             ending = mimetypes.guess_extension(part["media_type"]) or ""
             name = f"content-{part['artifact']}{ending}"
-        path = self._saved(self._save, name, part)
-        self._screen.line(f"[{about}: {path.stat().st_size} bytes in {path}]")
+        try:
+            path = self._saved(self._save, name, part)
+        except CallError as exc:
+            if exc.kind in (ErrorKind.LOCAL_RESOURCE, ErrorKind.DAEMON_UNREACHABLE):
+                raise
+            self._missed(about, exc.detail)
+        else:
+            self._screen.line(f"[{about}: {path.stat().st_size} bytes in {path}]")
+
+    def _missed(self, about: str, reason: str) -> None:
+        """Say that a content did not come; the others still do."""
+        self._missing.append(about)
+        self._screen.line(f"[{about} did not come: {reason}]")
 
     def _saved(self, folder: Path, name: str, part: dict[str, Any]) -> Path:
         """Save a content when it is here, also over restarts of the daemon."""

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from anp.interaction.elements import JWT, LOCAL
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.door.issuer import BadToken, Issuer
 from anp.sidecar.a2a.door.tokens import TokenBook, bearer_of
@@ -20,6 +21,9 @@ EVERYBODY: Final = A2aCaller(name="everybody")
 
 MAX_CALLERS: Final = 10_000
 "Callers of the issuer whose exposure and pace are remembered."
+
+LOOK: Final = 1.0
+"Seconds after which a token that was revoked is noticed."
 
 WORDS: Final = "a bearer token of this agent is needed"
 
@@ -121,6 +125,26 @@ class A2aDoor:
         if caller is None:
             raise NotAdmitted(401, WORDS, {"WWW-Authenticate": "Bearer"})
         return caller
+
+    def holds(self, caller: str, grant: str) -> bool:
+        """Return whether what a caller set, or listens to, goes on.
+
+        With a token of ours it goes on as long as the token; with one of an issuer,
+        which lives for minutes, as long as the issuer is trusted.
+
+        Args:
+            caller: Its id.
+            grant: As in `A2aCaller`.
+        """
+        if grant:
+            return self._tokens.counts(grant)
+        if caller == EVERYBODY.id:
+            return self._is_open
+        return caller.startswith(f"{LOCAL}{JWT}") and self._issuer is not None
+
+    def look(self) -> None:
+        """Take note of tokens that were revoked, also while nobody sends a request."""
+        self._tokens.callers()
 
     async def _caller(self, headers: Mapping[str, str]) -> A2aCaller | None:
         if self._is_open:

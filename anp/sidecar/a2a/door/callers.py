@@ -28,6 +28,9 @@ class A2aCaller:
     expires: float | None = None
     "Unix time after which its token counts no more; None for never."
 
+    grant: str = ""
+    "Hash of its token, with which its streams and addresses end; empty without one."
+
     @property
     def id(self) -> str:
         """Its id in sessions, in the policy, and in approvals."""

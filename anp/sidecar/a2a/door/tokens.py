@@ -67,7 +67,14 @@ class TokenBook:
         """Return who has the bearer token of a request, or None."""
         token = bearer_of(headers)
         # The hash of a guess tells nothing by the time that a look-up of it takes.
-        caller = self._read().get(_hash(token)) if token else None
+        return self._counting(_hash(token)) if token else None
+
+    def counts(self, grant: str) -> bool:
+        """Return whether the token of this hash is neither revoked nor expired."""
+        return self._counting(grant) is not None
+
+    def _counting(self, grant: str) -> A2aCaller | None:
+        caller = self._read().get(grant)
         if caller is None or caller.expires is None:
             return caller
         return caller if self._clock() < caller.expires else None
@@ -145,7 +152,12 @@ class TokenBook:
             logger.error("tokens not read file=%s reason=%s", self._path, type(exc))
             return self._take({}, stamp)
         callers = {
-            one.sha256: A2aCaller(name=one.name, expose=one.expose, expires=one.expires)
+            one.sha256: A2aCaller(
+                name=one.name,
+                expose=one.expose,
+                expires=one.expires,
+                grant=one.sha256,
+            )
             for one in entries
         }
         return self._take(callers, stamp)

@@ -5,6 +5,5 @@
 """
 
 from anp.sidecar.api.dashboard.routes import Dashboard, is_open
-from anp.sidecar.api.dashboard.visits import Visits, cookie_counts, cookie_name
 
-__all__ = ["Dashboard", "Visits", "cookie_counts", "cookie_name", "is_open"]
+__all__ = ["Dashboard", "is_open"]

@@ -15,5 +15,7 @@
 * `peer_views`: Peers as the local API shows them, and the bodies of requests about
   them.
 * `task_bodies`: The bodies of requests about tasks, and the contents that they carry.
+* `subscriptions`: Subscriptions in the local API, and the events that the local agent
+  tells.
 * `groups`: Groups in the local API.
 """

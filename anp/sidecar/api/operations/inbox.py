@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -56,8 +57,26 @@ class InboxAnswer:
     value: Any
     "Its JSON value; null for an answer in words."
 
+    parts: Sequence[Mapping[str, Any]]
+    "All of it, as in `InboxMessage`."
+
     fenced: str
     "The answer as a model should read it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxMessage:
+    """Something that the requester said besides the arguments and the answers."""
+
+    number: int
+    "1 for the first of a task, the rest of its request if there is any."
+
+    parts: Sequence[Mapping[str, Any]]
+    """Each with `mediaType` and `text`, `value` or `uri`; a file with its `name`, and
+    when it is there its `path` in the folder of the task, or the `problem` with it."""
+
+    fenced: str
+    "The parts as a model should read them."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +129,9 @@ class InboxTask:
 
     answer: InboxAnswer | None
     "The answer to the last question."
+
+    messages: Sequence[InboxMessage]
+    "The newest of them, up to 32 and 256 KiB, the oldest first."
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +242,12 @@ class FailureBody:
     "As of HTTP."
 
 
+_post_on_task = functools.partial(
+    post, answer=InboxTask, problems=(404, 409), scope=LocalScope.AGENT
+)
+"Declares an operation with which an agent goes on with one of its tasks."
+
+
 class InboxOperations:
     """Operations of an agent on the tasks for it."""
 
@@ -289,61 +317,31 @@ class InboxOperations:
         await _changed(item, integer_of(request, "wait", 0))
         return _view(item)
 
-    @post(
-        "/v1/inbox/{id}/ack",
-        InboxTask,
-        body=EmptyBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/ack", body=EmptyBody)
     async def acknowledge_task(self, request: Request, body: EmptyBody) -> InboxTask:
         """Keep a task that was taken; no other reader gets it any more."""
         return _view(self._inbox.acknowledge(request.path_params["id"]))
 
-    @post(
-        "/v1/inbox/{id}/release",
-        InboxTask,
-        body=EmptyBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/release", body=EmptyBody)
     async def release_task(self, request: Request, body: EmptyBody) -> InboxTask:
         """Give a task back; the next reader gets it, marked as a redelivery."""
         return _view(self._inbox.release(request.path_params["id"]))
 
-    @post(
-        "/v1/inbox/{id}/progress",
-        InboxTask,
-        body=ProgressBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/progress", body=ProgressBody)
     async def tell_progress(self, request: Request, body: ProgressBody) -> InboxTask:
         """Tell the requester how far the work is."""
         item = self._at_work(request)
         item.assignment.progress(Progress(body.progress, body.total, body.text))
         return _view(item)
 
-    @post(
-        "/v1/inbox/{id}/messages",
-        InboxTask,
-        body=ContentBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/messages", body=ContentBody)
     async def tell_message(self, request: Request, body: ContentBody) -> InboxTask:
         """Send the requester a message that is no part of the result."""
         item = self._at_work(request)
         await item.assignment.say(_contents(body))
         return _view(item)
 
-    @post(
-        "/v1/inbox/{id}/parts",
-        InboxTask,
-        body=ContentBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/parts", body=ContentBody)
     async def add_parts(self, request: Request, body: ContentBody) -> InboxTask:
         """Send parts of the result, such as a file, before the work has ended."""
         item = self._at_work(request)
@@ -353,28 +351,18 @@ class InboxOperations:
             raise ApiError(413, exc.message) from exc
         return _view(item)
 
-    @post(
-        "/v1/inbox/{id}/ask",
-        InboxTask,
-        body=QuestionBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/ask", body=QuestionBody)
     async def ask_requester(self, request: Request, body: QuestionBody) -> InboxTask:
         """Ask the requester; `answer` has what it says, now or later."""
         item = self._at_work(request)
         item.assignment.ask(Question(text=body.text, schema=body.schema, url=body.url))
-        if item.assignment.question is not None:
-            await _changed(item, body.wait)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(body.wait):
+                while item.assignment.question is not None:
+                    await item.assignment.changed.wait()
         return _view(item)
 
-    @post(
-        "/v1/inbox/{id}/result",
-        InboxTask,
-        body=ResultBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/result", body=ResultBody)
     async def give_result(self, request: Request, body: ResultBody) -> InboxTask:
         """Give the result, and end the task."""
         if body.output is not None and body.text is not None:
@@ -385,13 +373,7 @@ class InboxOperations:
         await item.assignment.complete(output)
         return _view(item)
 
-    @post(
-        "/v1/inbox/{id}/failure",
-        InboxTask,
-        body=FailureBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_task("/v1/inbox/{id}/failure", body=FailureBody)
     async def give_failure(self, request: Request, body: FailureBody) -> InboxTask:
         """End a task without a result, with a reason for its requester."""
         item = self._at_work(request)
@@ -461,11 +443,14 @@ def _view(item: InboxItem) -> InboxTask:
     reply, peer = work.reply, work.caller
     answer = None
     if reply is not None:
-        said = reply.text if reply.value is None else reply.value
+        said: Any = reply.text if reply.value is None else reply.value
+        if reply.files:
+            said = work.answered
         answer = InboxAnswer(
             action=reply.action.value,
             text=reply.text,
             value=reply.value,
+            parts=work.answered,
             fenced=fenced(said, peer=peer, mark=item.mark),
         )
     state: Any = work.ending or item.state
@@ -484,4 +469,12 @@ def _view(item: InboxItem) -> InboxTask:
         fenced=fenced(work.arguments, peer=peer, mark=item.mark),
         asked=None if work.question is None else work.question.text,
         answer=answer,
+        messages=[
+            InboxMessage(
+                number=one.number,
+                parts=one.parts,
+                fenced=fenced(one.parts, peer=peer, mark=item.mark),
+            )
+            for one in work.heard
+        ],
     )

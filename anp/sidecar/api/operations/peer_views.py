@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
@@ -13,6 +13,7 @@ from anp.sidecar.api.requests import (
     PeerName,
 )
 from anp.sidecar.api.table import STRICT
+from anp.sidecar.broadcast.broadcaster import Receipt
 from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.library.views import Agreement, view_of
 from anp.sidecar.peers.contacts import Trouble
@@ -29,7 +30,9 @@ __all__ = [
     "ForgottenPeer",
     "FoundPeer",
     "FoundPeers",
+    "EmittedEvent",
     "HeardEntries",
+    "Receipts",
     "NameBody",
     "NamedPeer",
     "NamedUrl",
@@ -294,6 +297,27 @@ class PeerDescription:
 
     capabilities: Sequence[DescribedCapability]
     protocols: Sequence[OfferedProtocol]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmittedEvent:
+    """An event for peers that listen."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    data: dict[str, Any] = field(default_factory=dict)
+    "The content."
+
+    peers: Annotated[list[PeerName], Field(min_length=1, max_length=256)] | None = None
+    "The peers that it goes to; without it every allowed peer."
+
+
+@dataclass(frozen=True, slots=True)
+class Receipts:
+    """The fate of an event at each peer."""
+
+    peers: Sequence[Receipt]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from anp.sidecar.api.operations.peer_views import (
     AnnouncedPeer,
     AskBody,
     DescribedCapability,
+    EmittedEvent,
     ForgottenPeer,
     FoundPeer,
     FoundPeers,
@@ -27,6 +28,7 @@ from anp.sidecar.api.operations.peer_views import (
     PeerAnswer,
     PeerDescription,
     Peers,
+    Receipts,
     RemovedName,
     RuledPeer,
     TrustedPeer,
@@ -215,6 +217,18 @@ class PeerOperations:
             ],
             protocols=[view_of(OfferedProtocol, one) for one in listed],
         )
+
+    @post(
+        "/v1/peers/tell",
+        Receipts,
+        body=EmittedEvent,
+        problems=(403,),
+        scope=LocalScope.AGENT,
+    )
+    async def tell_peers(self, request: Request, body: EmittedEvent) -> Receipts:
+        """Send an event to all allowed peers that listen, or to some; none answers."""
+        told = self._daemon.broadcaster.tell(body.name, body.data, peers=body.peers)
+        return Receipts(await told)
 
     @get("/v1/heard", HeardEntries, query=(AFTER,), scope=LocalScope.AGENT)
     async def list_heard(self, request: Request) -> HeardEntries:

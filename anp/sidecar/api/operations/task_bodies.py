@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import Part
+from anp.interaction.plan import Dispatch, Subtask, TaskPlan, Wait
 from anp.sidecar.api.operations.task_views import TaskView
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import LongText, PeerName
@@ -23,9 +24,11 @@ __all__ = [
     "MessageBody",
     "PartBody",
     "StartBody",
+    "SubtaskBody",
     "WaitBody",
     "WaitedTasks",
     "parts_of",
+    "plan_of",
 ]
 
 OwnId = Annotated[str, Field(min_length=1, max_length=64)]
@@ -75,6 +78,36 @@ class DependencyBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubtaskBody:
+    """One part of a task that is made of several: for one peer, or one of several."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    peer: PeerName | None = None
+    "Name, DID, URL or `URL#DID`; give one of `peer`, `candidates` and `find`."
+
+    candidates: Annotated[list[PeerName], Field(min_length=1, max_length=8)] | None = (
+        None
+    )
+    "Peers in order: one that hands it back is followed by the next one."
+
+    find: Annotated[str, Field(min_length=1, max_length=300)] | None = None
+    "Name of a capability: its candidates are the best of the allowed peers."
+
+    capability: Annotated[str, Field(max_length=300)] = ""
+    "Name of the capability; not needed with `find`."
+
+    text: LongText | None = None
+    "Plain words."
+
+    input: dict[str, Any] | None = None
+    "The arguments."
+
+    parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
+    "Further contents, no uploaded files."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartBody:
     """A task for a peer."""
 
@@ -112,9 +145,41 @@ class StartBody:
     depends_any: bool = False
     "One task of `depends_on` is enough."
 
+    subtasks: Annotated[list[SubtaskBody], Field(max_length=64)] = field(
+        default_factory=list
+    )
+    """Parts of one task, which this daemon gives to peers and whose results it gathers;
+    in place of everything that names a peer or what it is to do."""
+
+    candidates: Annotated[list[PeerName], Field(max_length=8)] = field(
+        default_factory=list
+    )
+    """Peers in order, in place of `peer`: one that hands the task back is followed by
+    the next one. This daemon is the executor, and the result names who did it."""
+
+    proxy: bool = False
+    "With `find`: the same with the peers that are found, also after their first word."
+
+    dispatch: Literal["parallel", "serial"] = "parallel"
+    "Subtasks all at a time, or each after the end of the one before."
+
+    wait: Literal["all", "any"] = "all"
+    "All subtasks have to be completed, or any one; the others are then cancelled."
+
+    timeout: Annotated[float, Field(gt=0, le=2_592_000)] | None = None
+    "Seconds for the whole of a task with subtasks or candidates."
+
+    parent: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """The task for whose sake this one is begun: our own id, or the key with which the
+    agent was given it. It guards against circles of daemons."""
+
     notify: bool = False
     """Need no connection meanwhile: the peer, which has to have us on its list, dials
     our address when it has news."""
+
+    protocol: Annotated[str, Field(max_length=200)] = ""
+    """URI of the protocol that has to carry it, one of `interaction.order`; empty for
+    the first that the peer knows too. A session keeps the one that it began with."""
 
     trust_first_use: bool = False
     """Accept the key of an unknown peer over an unencrypted connection.
@@ -172,6 +237,69 @@ class MessageBody:
 
     action: Literal["accept", "decline", "cancel"] = "accept"
     "`decline`: no answer is given; `cancel`: nor is one wanted to be asked for."
+
+
+def plan_of(
+    body: StartBody, *, visited: tuple[str, ...], now: float
+) -> tuple[TaskPlan, list[Part]] | None:
+    """Return the plan that a body is, with all its contents; None if it is none.
+
+    Args:
+        visited: The way of its parent.
+        now: Seconds since 1970.
+
+    Raises:
+        ApiError: It is neither this nor that.
+    """
+    whole = bool(body.candidates or body.proxy or body.parent)
+    if not (whole or body.subtasks):
+        if body.timeout is not None:
+            raise ApiError(400, "`timeout` stands with subtasks or candidates")
+        return None
+    named = (body.peer, body.find, body.candidates or None, body.subtasks or None)
+    more = body.session or body.depends_on or body.notify or body.trust_first_use
+    if sum(one is not None for one in named) != 1 or more:
+        raise ApiError(
+            400,
+            "give one of peer, candidates, find and subtasks, and with subtasks or "
+            "candidates no session, depends_on, notify and trust_first_use",
+        )
+    bodies = body.subtasks or [
+        SubtaskBody(
+            peer=body.peer,
+            candidates=body.candidates or None,
+            find=body.find,
+            capability=body.capability,
+            text=body.text,
+            input=body.input,
+            parts=body.parts,
+        )
+    ]
+    subtasks, contents = [], list[Part]()
+    for one in bodies:
+        if sum(who is not None for who in (one.peer, one.candidates, one.find)) != 1:
+            raise ApiError(400, "a subtask has one of peer, candidates and find")
+        if one.find is not None and one.capability:
+            raise ApiError(400, "`find` stands without capability")
+        found = parts_of(one.parts, text=one.text, value=one.input)
+        contents += found
+        peers = one.candidates or ([] if one.peer is None else [one.peer])
+        subtasks.append(
+            Subtask(
+                peers=tuple(peers),
+                find=one.find or "",
+                capability=one.capability,
+                parts=len(found),
+            )
+        )
+    plan = TaskPlan(
+        subtasks=tuple(subtasks),
+        dispatch=Dispatch(body.dispatch),
+        wait=Wait(body.wait),
+        deadline=None if body.timeout is None else now + body.timeout,
+        visited=visited,
+    )
+    return plan, contents
 
 
 def parts_of(

@@ -15,6 +15,7 @@ from anp.interaction.elements import (
     PartKind,
     Registration,
     Session,
+    SubscriptionWish,
     Task,
     TaskChange,
     TaskProgress,
@@ -26,7 +27,7 @@ from anp.sidecar.calls.events import Event
 from anp.sidecar.tasks.chronicle import ContentPlace, Told, question_in
 from anp.sidecar.tasks.known import KnownTask, Maker, maker_of
 from anp.sidecar.tasks.sessions import utc_now
-from anp.sidecar.tasks.work import SCHEMA, URL
+from anp.sidecar.tasks.work.worker import SCHEMA, URL
 from cache.parts.logs import Log
 
 __all__ = [
@@ -181,6 +182,9 @@ class TaskView:
 
     depends_on: Sequence[str]
     "Ids on the wire of tasks that have to be completed first."
+
+    parent: str
+    "Id on the wire of the task that it is a part of; empty for none."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +361,10 @@ def event_of(told: Told) -> Event:
         case Registration():
             data = {"task": content.task, "address": content.address}
             kind = "session.registered"
+        case SubscriptionWish():
+            wanted = content.subscription is not None
+            kind = "session.subscribed" if wanted else "session.unsubscribed"
+            data = {"subscription": content.id}
     return Event(number=event.number, type=kind, at=at, data={"by": event.by, **data})
 
 
@@ -379,6 +387,7 @@ def _task_fields(known: KnownTask) -> dict[str, Any]:
         "may_have_run": task.may_have_run,
         "cancel_requested": task.cancel_requested,
         "depends_on": task.depends_on,
+        "parent": task.parent,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from starlette.responses import Response
 
 from anp.errors import BusyError
 from anp.interaction.elements import Part
+from anp.interaction.plan import is_plan
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.operations.files import file_answer
@@ -20,6 +22,7 @@ from anp.sidecar.api.operations.task_bodies import (
     WaitBody,
     WaitedTasks,
     parts_of,
+    plan_of,
 )
 from anp.sidecar.api.operations.task_views import (
     NEWEST,
@@ -43,8 +46,9 @@ from anp.sidecar.api.table import (
     post,
     scope_of,
 )
+from anp.sidecar.attachments.requester import ACTION
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.tasks.chronicle import ACTION, Chronicle, ContentPlace
+from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 
 __all__ = [
@@ -132,8 +136,39 @@ class TaskOperations:
         """Start a task; it goes on by itself, and is followed by its id."""
         if body.trust_first_use:
             check_scope(request, LocalScope.OWNER, what="trust_first_use")
+        by_owner = scope_of(request) is LocalScope.OWNER
+        maker = Maker.OWNER if by_owner else Maker.AGENT
+        known = await self._plan(request, body, maker) or await self._single(
+            request, body, maker
+        )
+        return JsonAnswer(
+            task_view(known),
+            status_code=202,
+            headers={"Location": f"/v1/tasks/{known.id}"},
+        )
+
+    async def _plan(
+        self, request: Request, body: StartBody, maker: Maker
+    ) -> KnownTask | None:
+        """Begin a task that this daemon gives to peers itself; None for no such one."""
+        visited: tuple[str, ...] = ()
+        if body.parent is not None:
+            if maker_of(body.parent) and not may_see_own(request, body.parent):
+                raise NoTask(f"task {body.parent}")
+            visited = await self._daemon.plans.visited(body.parent)
+        found = plan_of(body, visited=visited, now=time.time())
+        if found is None:
+            return None
+        return await self._daemon.plans.start(*found, maker=maker)
+
+    async def _single(
+        self, request: Request, body: StartBody, maker: Maker
+    ) -> KnownTask:
+        """Start a task at one peer."""
         if sum(one is not None for one in (body.peer, body.session, body.find)) != 1:
-            raise ApiError(400, "give one of peer, session and find")
+            raise ApiError(
+                400, "give one of peer, session, find, candidates and subtasks"
+            )
         needed = [
             one if isinstance(one, DependencyBody) else DependencyBody(task=one)
             for one in body.depends_on
@@ -141,8 +176,6 @@ class TaskOperations:
         for own_id in (*([body.session] if body.session else []), *_ids(needed)):
             if not may_see_own(request, own_id):
                 raise NoTask(f"session or task {own_id}")
-        by_owner = scope_of(request) is LocalScope.OWNER
-        maker = Maker.OWNER if by_owner else Maker.AGENT
         parts = parts_of(
             body.parts,
             text=body.text,
@@ -150,30 +183,26 @@ class TaskOperations:
             upload=self._daemon.tasks.files.spool.upload,
         )
         if body.find is not None:
-            if body.capability or needed or body.notify:
+            if body.capability or needed or body.notify or body.protocol:
                 raise ApiError(
-                    400, "`find` stands without capability, depends_on and notify"
+                    400,
+                    "`find` stands without capability, depends_on, notify and protocol",
                 )
-            known = await self._daemon.dispatcher.start_task(
+            return await self._daemon.dispatcher.start_task(
                 body.find, parts=parts, maker=maker
             )
-        else:
-            known = await self._daemon.tasks.start_task(
-                body.peer or "",
-                capability=body.capability,
-                parts=parts,
-                log=body.session,
-                depends_on=_ids(needed),
-                needs=[" ".join(one.states) for one in needed],
-                needs_any=body.depends_any,
-                trust_first_use=body.trust_first_use,
-                notify=body.notify,
-                maker=maker,
-            )
-        return JsonAnswer(
-            task_view(known),
-            status_code=202,
-            headers={"Location": f"/v1/tasks/{known.id}"},
+        return await self._daemon.tasks.start_task(
+            body.peer or "",
+            capability=body.capability,
+            parts=parts,
+            log=body.session,
+            depends_on=_ids(needed),
+            needs=[" ".join(one.states) for one in needed],
+            needs_any=body.depends_any,
+            trust_first_use=body.trust_first_use,
+            notify=body.notify,
+            protocol=body.protocol,
+            maker=maker,
         )
 
     @post(
@@ -231,6 +260,8 @@ class TaskOperations:
     async def send_message(self, request: Request, body: MessageBody) -> TaskDetails:
         """Send a message about a task of ours, such as an answer to its question."""
         known = await self._find(request)
+        if is_plan(known.task):
+            raise ApiError(409, "say it to a subtask, which its messages name")
         parts = parts_of(
             body.parts,
             text=body.text,
@@ -255,7 +286,10 @@ class TaskOperations:
     async def cancel_task(self, request: Request, body: EmptyBody) -> TaskDetails:
         """Ask for the end of a task of ours; how it ends is its executor's report."""
         known = await self._find(request)
-        await self._daemon.tasks.cancel(known.id)
+        if is_plan(known.task):
+            await self._daemon.plans.cancel(known)
+        else:
+            await self._daemon.tasks.cancel(known.id)
         return await self._details(await self._daemon.tasks.task(known.id))
 
     @get(

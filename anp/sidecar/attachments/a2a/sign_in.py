@@ -131,8 +131,14 @@ class OAuthTokens(httpx.Auth):
     def sync_auth_flow(
         self, request: httpx.Request
     ) -> Generator[httpx.Request, httpx.Response, None]:
-        """Refuse: tokens are fetched on the event loop."""
-        raise NotImplementedError
+        """Refuse, since a token is fetched on the event loop.
+
+        Without this a client that is not asynchronous would send no token at all.
+
+        Raises:
+            RuntimeError: Always; our clients are asynchronous.
+        """
+        raise RuntimeError("tokens are fetched by asynchronous clients alone")
 
     async def async_auth_flow(
         self, request: httpx.Request

@@ -60,6 +60,7 @@ class InboxAttachment(SupervisedAttachment):
                 deadline=math.inf if is_task else time.time() + timeout,
                 max_result=self._limits.max_result,
             )
+            await assignment.listen()
             item = self._inbox.add(self.name, assignment)
             try:
                 to_begin = self._inbox.max_wait if is_task else None

@@ -75,7 +75,7 @@ class InboxEvent:
 
     number: int
     type: str
-    "`inbox.task`, `inbox.answer` or `inbox.ended`."
+    "`inbox.task`, `inbox.answer`, `inbox.message` or `inbox.ended`."
 
     item: InboxItem
 
@@ -108,15 +108,11 @@ class Inbox:
         self.closed = False
         "True when the daemon stops, and nobody gets anything any more."
 
-    @property
-    def last(self) -> int:
-        """Number of the newest event."""
-        return self._number
-
     def add(self, attachment: str, assignment: Assignment) -> InboxItem:
         """Put a call in; it waits until a reader takes it."""
         item = InboxItem(assignment, attachment)
         assignment.on_change = lambda _: self._changed(item)
+        assignment.on_heard = lambda: self._tell(item, "inbox.message")
         self._items[item.id] = item
         self._wake()
         return item
@@ -124,6 +120,12 @@ class Inbox:
     def items(self) -> list[InboxItem]:
         """Return the calls that have not ended, oldest first."""
         return [one for one in self._items.values() if not one.assignment.ending]
+
+    @property
+    def unread(self) -> int:
+        """Number of tasks that no agent was given yet; they wait over restarts."""
+        tasks = (one for one in self.items() if one.assignment.is_task)
+        return sum(not one.deliveries for one in tasks)
 
     def find(self, item_id: str) -> InboxItem:
         """Return a call by its id.
@@ -259,8 +261,10 @@ class Inbox:
             self._ended.append(item.id)
             if len(self._ended) > MAX_ENDED:
                 self._items.pop(self._ended.popleft(), None)
+        self._tell(item, "inbox.ended" if ending else "inbox.answer")
+
+    def _tell(self, item: InboxItem, kind: str) -> None:
         if item.deliveries:
             self._number += 1
-            kind = "inbox.ended" if ending else "inbox.answer"
             self._events.append(InboxEvent(self._number, kind, item))
         self._wake()

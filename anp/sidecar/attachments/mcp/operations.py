@@ -53,7 +53,7 @@ class McpOutcome:
     "The output of a call of one turn."
 
     parts: tuple[Part, ...] = ()
-    "What a task gets instead, piece by piece; empty if it gets the output, too."
+    "The pieces that a task gets in its place; empty if a task gets the output, too."
 
 
 class McpOperation(Protocol):

@@ -145,7 +145,10 @@ class _Teller:
             elif "ask" in note and self._requester is not None:
                 reply = await self._requester.ask(_question(note["ask"]))
                 given = reply.text if reply.value is None else reply.value
-                self.say({"reply": {"action": reply.action, "value": given}})
+                told = {"action": reply.action, "value": given}
+                if reply.files:
+                    told["files"] = await self._requester.lay(reply.files)
+                self.say({"reply": told})
 
     def say(self, frame: dict[str, Any]) -> None:
         """Send a frame about the call; a child that is gone needs none."""

@@ -650,6 +650,9 @@ class Context:
         self.folder = pathlib.Path(folder) if folder else None
         "Folder of this call, for files; None in a call of one turn."
 
+        self.files: list[pathlib.Path] = []
+        "Files that came with the last answer to a question, in that folder."
+
     @property
     def cancelled(self) -> bool:
         """True when the caller has given up."""
@@ -731,8 +734,8 @@ class Context:
             self.check()
             return self._replies.pop(0)
 
-    @staticmethod
-    def _answer(reply: dict[str, Any]) -> Any:
+    def _answer(self, reply: dict[str, Any]) -> Any:
+        self.files = [pathlib.Path(one) for one in reply.get("files", ())]
         return reply.get("value") if reply.get("action") == "accept" else None
 
     def check(self) -> None:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from anp.sidecar.consensus.written.base import WrittenParts
-from anp.sidecar.consensus.written.heard import Heard, HeardEntry
+from anp.sidecar.consensus.written.heard import Heard
 from anp.sidecar.consensus.written.provider import WrittenProvider
 from anp.sidecar.consensus.written.requester import (
     InputRefused,
@@ -21,7 +21,6 @@ from anp.sidecar.consensus.written.requester import (
 
 __all__ = [
     "Heard",
-    "HeardEntry",
     "InputRefused",
     "NotServed",
     "ResultUnfit",

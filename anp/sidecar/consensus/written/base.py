@@ -141,8 +141,13 @@ class WrittenChannel(Answers):
             case _:
                 raise MisuseError(f"{type(event).__name__} on this side of a channel")
 
-    async def tell(self, name: str, data: dict[str, Any]) -> None:
+    async def tell(
+        self, name: str, data: dict[str, Any], *, message_id: str = ""
+    ) -> None:
         """Tell the peer of something that happened.
+
+        Args:
+            message_id: As in `WrittenProtocol`.
 
         Raises:
             ChannelClosed: Nothing was sent.
@@ -152,7 +157,7 @@ class WrittenChannel(Answers):
         try:
             sent = self._driver.feed(
                 lambda now, wall_now: self._machine.tell(
-                    name, data, now=now, wall_now=wall_now
+                    name, data, now=now, wall_now=wall_now, message_id=message_id
                 )
             )
         except MisuseError as exc:

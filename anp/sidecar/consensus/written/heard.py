@@ -79,6 +79,8 @@ class Heard:
         self._entries: deque[HeardEntry] = deque()
         self._bytes = 0
         self._count = 0
+        self.watch: Callable[[HeardEntry], object] = lambda entry: None
+        "Is told of each new entry."
 
     def said(self, peer_did: str, uri: str, said: PeerSaid) -> None:
         """Keep one message."""
@@ -93,6 +95,7 @@ class Heard:
             self._count, self._clock(), peer_did, uri, kind, name, kept, size
         )
         self._entries.append(entry)
+        self.watch(entry)
         self._bytes += _kept_bytes(entry)
         while len(self._entries) > MAX_KEPT or self._bytes > MAX_KEPT_BYTES:
             self._bytes -= _kept_bytes(self._entries.popleft())

@@ -6,4 +6,5 @@
 * `attempts`: Attempts to bring news to an address that may be away: how often, and how
   long.
 * `a2a_carrier`: Tasks of ours at a peer that takes them over A2A.
+* `a2a_requests`: Requests of A2A over one channel of ours, and the responses to each.
 """

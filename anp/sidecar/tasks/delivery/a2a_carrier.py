@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import time
 import uuid
@@ -41,7 +40,7 @@ from anp.interaction.operations import (
 )
 from anp.interaction.states import TaskState, is_pause, is_terminal
 from anp.interaction.step import Step
-from anp.protocols.a2a.calls import request_frame, skill_part
+from anp.protocols.a2a.calls import skill_part
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
@@ -54,16 +53,14 @@ from anp.protocols.a2a.results import read_result
 from anp.protocols.a2a.view import ARTIFACT, A2aView
 from anp.protocols.a2a.words import (
     A2aError,
+    A2aFault,
     A2aMethod,
     A2aVersion,
-    method_name,
     same_state,
 )
 from anp.protocols.a2a.writer import write_message
+from anp.sidecar.tasks.delivery.a2a_requests import A2aRequests, Refused
 from anp.sidecar.tasks.sessions import Sessions, utc_now
-from anp.wire.frames import ProtocolType
-from negotiation.errors import JsonError
-from negotiation.strict_json import parse_json
 
 __all__ = ["A2aCarrier"]
 
@@ -75,8 +72,8 @@ LOOK: Final = 0.1
 PAGE: Final = 32
 "Operations that are read from a log at a time."
 
-PATIENCE: Final = 60.0
-"Seconds until a request has its first response."
+RETRY: Final = 1.0
+"Seconds until a request that was refused for a while is sent again."
 
 TASK: Final = "a2a task "
 "Before the id of a task of ours, in the names that the peer has in a session."
@@ -85,21 +82,18 @@ CONTEXT: Final = "a2a context"
 "The same for the peer's id of the session."
 
 
+TOO_LARGE: Final = str(A2aFault.RESULT_TOO_LARGE.code)
+
+LOST: Final = frozenset({TOO_LARGE, str(A2aFault.TASK_NOT_FOUND.code)})
+"Codes of errors after which nothing more is heard of a task."
+
 NOT_TAKEN: Final = frozenset({TaskState.REJECTED, TaskState.CANCELED})
 "Ends of a task that was never accepted."
 
 
-class Refused(Exception):
-    """The peer answered a request with an error."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
-
-
 @dataclass(slots=True)
 class _Known:
-    """What the log has of a task at the peer."""
+    """The part of a task at the peer that stands in the log."""
 
     log: str
     task: Task
@@ -107,6 +101,9 @@ class _Known:
 
     parts: dict[str, int] = field(default_factory=dict)
     "Number of parts of each artifact."
+
+    read: dict[str, int] = field(default_factory=dict)
+    "Number of those that the stream had so far; a later stream has them again."
 
     said: set[str] = field(default_factory=set)
     "Ids of the peer's messages."
@@ -122,8 +119,7 @@ class A2aCarrier:
         self._sessions = sessions
         self._channel = channel
         self._version = version
-        self._numbers = itertools.count(1)
-        self._open: dict[int, asyncio.Queue[dict[str, Any]]] = {}
+        self._requests = A2aRequests(channel, version)
         self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._told: dict[str, int] = {}
 
@@ -133,7 +129,7 @@ class A2aCarrier:
         Args:
             logs: Our own ids of the sessions in which the peer has something to do.
         """
-        reading = asyncio.create_task(counted(self._read()))
+        reading = asyncio.create_task(counted(self._requests.read()))
         try:
             while self._channel.open and (found := logs()):
                 for log in found:
@@ -149,67 +145,20 @@ class A2aCarrier:
             await asyncio.gather(*working, return_exceptions=True)
             await self._channel.close("no more work")
 
-    async def _read(self) -> None:
-        with contextlib.suppress(ChannelClosed):
-            while True:
-                frame = (await self._channel.receive()).frame
-                if frame.protocol_type is not ProtocolType.APPLICATION:
-                    continue
-                try:
-                    body = parse_json(frame.data, max_size=self._channel.max_payload)
-                except JsonError:
-                    body = None
-                number = body.get("id") if isinstance(body, dict) else None
-                waiting = self._open.get(number) if isinstance(number, int) else None
-                if waiting is None or not isinstance(body, dict):
-                    logger.debug("a response to nothing")
-                    continue
-                await waiting.put(body)
-
-    async def _ask(
-        self, method: A2aMethod, params: dict[str, Any]
-    ) -> AsyncGenerator[Any, None]:
-        """Send a request and yield its results; the caller knows which is the last.
-
-        Raises:
-            Refused: The peer answered with an error, or not at all.
-        """
-        number = next(self._numbers)
-        waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(64)
-        self._open[number] = waiting
-        try:
-            data = request_frame(number, method_name(self._version, method), params)
-            if len(data) > self._channel.max_payload:
-                raise Refused(
-                    InteractionFault.TOO_LARGE, "it fits no frame of the peer's"
-                )
-            await self._channel.send(ProtocolType.APPLICATION, data)
-            is_first = True
-            while True:
-                try:
-                    async with asyncio.timeout(PATIENCE if is_first else None):
-                        body = await waiting.get()
-                except TimeoutError:
-                    raise Refused("timeout", "the peer answers nothing") from None
-                is_first = False
-                error = body.get("error")
-                if error is not None:
-                    told = error if isinstance(error, dict) else {}
-                    raise Refused(
-                        str(told.get("code"))[:20], str(told.get("message"))[:500]
-                    )
-                yield body.get("result")
-        finally:
-            del self._open[number]
-
     async def _resumed(self, remote: str) -> AsyncGenerator[Any, None]:
         """Yield a task of the peer as it is, and then what happens in it."""
-        for method in (A2aMethod.GET, A2aMethod.SUBSCRIBE):
-            async with contextlib.aclosing(self._ask(method, {"id": remote})) as found:
+        # One that has ended is not subscribed to.
+        with contextlib.suppress(Refused):
+            following = self._requests.ask(A2aMethod.SUBSCRIBE, {"id": remote})
+            async with contextlib.aclosing(following) as found:
                 async for result in found:
                     yield result
-                    if method is A2aMethod.GET:
-                        break
+        request = {"id": remote, "historyLength": 0}
+        async with contextlib.aclosing(
+            self._requests.ask(A2aMethod.GET, request)
+        ) as found:
+            async for result in found:
+                yield result
 
     # What the peer is told.
 
@@ -242,7 +191,7 @@ class A2aCarrier:
             case TaskCancel(task=name) if name in conversation.tasks:
                 known = await self._known(log, conversation.tasks[name])
                 remote = conversation.threads.get(TASK + name, "")
-                request = self._ask(A2aMethod.CANCEL, {"id": remote})
+                request = self._requests.ask(A2aMethod.CANCEL, {"id": remote})
                 self._begin(known, request, send.ref, beside=True)
                 return True
             case _:
@@ -273,7 +222,7 @@ class A2aCarrier:
             params["configuration"] = now
         method = A2aMethod.SEND if beside else A2aMethod.STREAM
         known = await self._known(log, task)
-        self._begin(known, self._ask(method, params), send.ref, beside=beside)
+        self._begin(known, self._requests.ask(method, params), send.ref, beside=beside)
         return True
 
     # What the peer tells.
@@ -343,14 +292,18 @@ class A2aCarrier:
                     # A question in the first one may be that which is answered now.
                     if rests and not (is_first and is_pause(known.state)):
                         return
-                    is_first = False
+                    # One that is large comes before its task, in pieces.
+                    is_first = is_first and isinstance(update, ArtifactUpdate)
         except ChannelClosed:
             return
         except (Refused, A2aError) as exc:
             code = exc.code if isinstance(exc, Refused) else "502"
             await self._refused(known, code, exc.text, ref)
         except InteractionError as exc:
-            logger.info("a task of a peer is not told further: %s", exc.text)
+            # What the log does not take is not asked for ten times a second.
+            is_large = exc.code == InteractionFault.TOO_LARGE
+            code = TOO_LARGE if is_large else exc.code
+            await self._refused(known, code, exc.text, ref)
         except Exception:
             logger.exception("a task of a peer is not followed")
 
@@ -374,13 +327,23 @@ class A2aCarrier:
         is_new = known.state == TaskState.REQUESTED
         logger.info("refused by the peer code=%s reason=%r", code, text[:200])
         conversation = await self._sessions.conversation(log)
-        if is_new or not conversation.threads.get(TASK + task.id):
-            state = TaskState.REJECTED if is_new else TaskState.FAILED
-            change = TaskChange(
-                task=task.id, state=state, code=code[:64], reason=text[:500]
-            )
-            with contextlib.suppress(InteractionError):
-                await self._changed(known, change)
+        if code == TOO_LARGE and is_new:
+            taken = TaskChange(task=task.id, state=TaskState.ACCEPTED)
+            await self._changed(known, taken)
+            is_new = False
+        if not (is_new or code in LOST) and conversation.threads.get(TASK + task.id):
+            # It goes on at the peer, and is asked for again.
+            await asyncio.sleep(RETRY)
+            return
+        change = TaskChange(
+            task=task.id,
+            state=TaskState.REJECTED if is_new else TaskState.FAILED,
+            code=code[:64],
+            reason=text[:500],
+            may_have_run=code in LOST and not is_new,
+        )
+        with contextlib.suppress(InteractionError):
+            await self._changed(known, change)
 
     async def _take(self, known: _Known, update: A2aUpdate) -> bool:
         """Enter an object into the log; return whether the stream ends with it."""
@@ -403,7 +366,9 @@ class A2aCarrier:
     ) -> None:
         count = known.parts.get(artifact.id, 0)
         # The whole of it begins with what came before.
-        parts = artifact.parts if append else artifact.parts[count:]
+        begin = known.read.get(artifact.id, count) if append else 0
+        known.read[artifact.id] = begin + len(artifact.parts)
+        parts = artifact.parts[max(0, count - begin) :]
         if parts:
             known.parts[artifact.id] = count + len(parts)
             marked = [

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -56,10 +56,10 @@ PAGE = 64
 class LineWork(Protocol):
     """Everything that lines ask of those who know the sessions."""
 
-    async def dial(self, peer: str) -> tuple[Channel, str] | None:
+    async def dial(self, peer: str, protocol: str) -> tuple[Channel, str] | None:
         """Open a channel to a peer; return it with its protocol's URI.
 
-        None when the peer speaks no protocol for tasks.
+        None when the peer does not speak that protocol; "" stands for any for tasks.
         """
 
     async def take(self, line: Line, frame: OperationFrame) -> None:
@@ -68,11 +68,15 @@ class LineWork(Protocol):
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """Return what a peer has not acknowledged in a session; see `Sessions`."""
 
-    def untold(self, peer: str) -> list[str]:
-        """Return the sessions of which a peer does not know everything."""
+    def untold(self, peer: str, uri: str) -> list[str]:
+        """Return the sessions to go on with over a line of a protocol."""
 
-    def needs_line(self, peer: str) -> bool:
-        """Return whether we have to dial a peer, to tell or to hear something."""
+    def needs_line(self, peer: str, protocols: Container[str]) -> bool:
+        """Return whether we have to dial a peer, to tell or to hear something.
+
+        Args:
+            protocols: Only for sessions that these carry; "" for those of any.
+        """
 
     def brings_news(self, peer: str) -> bool:
         """Return whether a peer works for us, and dials us when it has news."""
@@ -80,8 +84,8 @@ class LineWork(Protocol):
     def in_use(self, peer: str) -> bool:
         """Return whether something is at work for a peer."""
 
-    async def unspoken(self, peer: str) -> None:
-        """Do without the protocol what a peer has to do for us."""
+    async def unspoken(self, peer: str, protocol: str) -> None:
+        """Do without a protocol what a peer has to do for us."""
 
     def unsendable(self, log: str, send: Send, reason: str) -> None:
         """Take note of an operation that no frame can carry."""
@@ -118,6 +122,7 @@ class Line:
         further: Mapping[type, TakeFurther],
     ) -> None:
         self.channel = channel
+        self.uri = uri
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from anp.channel.channel import Channel
-from anp.errors import CallError
+from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line, LineWork, TakeFurther
@@ -74,34 +74,37 @@ class Lines:
         self.users: list[Callable[[str], bool]] = []
         "Tell if something else than a session needs the lines with a peer."
 
-        self._keeping: dict[str, asyncio.Task[None]] = {}
+        self._keeping: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._renewer = Renewer()
         self._using: set[asyncio.Task[None]] = set()
 
-    def find(self, peer: str, *, groups: bool = False) -> Line | None:
+    def find(
+        self, peer: str, protocol: str = "", *, groups: bool = False
+    ) -> Line | None:
         """Return the newest open line to a peer, or None.
 
         Args:
+            protocol: URI of the one that it has to speak; empty for any.
             groups: Only one over which groups can be talked of.
         """
         for line in reversed(self._lines.get(agent_name(peer), ())):
-            if groups and not line.has_groups:
-                continue
-            if not line.closed and line.channel.open:
+            fits = protocol in ("", line.uri) and (line.has_groups or not groups)
+            if fits and not line.closed and line.channel.open:
                 return line
         return None
 
-    def want(self, peer: str, *, once: bool = False) -> None:
+    def want(self, peer: str, *, once: bool = False, protocol: str = "") -> None:
         """See to it that there is a line to a peer as long as we need one.
 
         Args:
             once: Dial it also when it would dial us, since it may not reach us.
+            protocol: URI of the one that it has to speak; empty for any.
         """
-        agent = agent_name(peer)
-        if agent not in self._keeping:
+        key = agent_name(peer), protocol
+        if key not in self._keeping:
             # Not the work of whoever needs it first.
-            self._keeping[agent] = asyncio.create_task(
-                self._keep(peer, agent, once), context=contextvars.Context()
+            self._keeping[key] = asyncio.create_task(
+                self._keep(peer, key, once), context=contextvars.Context()
             )
 
     async def serve(self, channel: Channel, uri: str) -> None:
@@ -128,7 +131,7 @@ class Lines:
             lines.remove(line)
             if not lines:
                 self._lines.pop(agent, None)
-            other = self.find(agent)
+            other = self.find(agent, uri) or self.find(agent)
             if other is not None:
                 # What was under way on this one is lost.
                 self._tell_all(other)
@@ -141,17 +144,17 @@ class Lines:
         await asyncio.gather(*keeping, return_exceptions=True)
 
     def _tell_all(self, line: Line) -> None:
-        for log in self._work.untold(line.peer):
+        for log in self._work.untold(line.peer, line.uri):
             line.put_off(log)
 
-    async def _keep(self, peer: str, agent: str, once: bool) -> None:
+    async def _keep(self, peer: str, key: tuple[str, str], once: bool) -> None:
         """Have a line to a peer until it has nothing to do for us."""
-        wait = FIRST_WAIT
+        wait, protocol = FIRST_WAIT, key[1]
         try:
             # Nothing is awaited between the last look and the end of this.
-            while once or self._work.needs_line(peer):
+            while once or self._work.needs_line(peer, {protocol}):
                 try:
-                    kept, once = await self._kept(peer), False
+                    kept, once = await self._kept(peer, protocol), False
                     if kept:
                         wait = FIRST_WAIT
                         continue
@@ -162,30 +165,30 @@ class Lines:
                 await asyncio.sleep(wait * random.uniform(0.8, 1.2))
                 wait = min(2 * wait, MOST_WAIT)
         finally:
-            self._keeping.pop(agent, None)
+            self._keeping.pop(key, None)
 
-    async def _kept(self, peer: str) -> bool:
+    async def _kept(self, peer: str, protocol: str) -> bool:
         """Have a line to a peer for a while; False if it speaks no such protocol."""
-        if self.find(peer) is not None:
+        if self.find(peer, protocol) is not None:
             await asyncio.sleep(FIRST_WAIT)
             return True
-        dialled = await self._work.dial(peer)
+        dialled = await self._work.dial(peer, protocol)
         if dialled is None:
-            await self._work.unspoken(peer)
+            await self._work.unspoken(peer, protocol)
             return False
         channel, uri = dialled
-        await self.use(channel, uri, self._needed(channel.peer_did))
+        await self.use(channel, uri, self._needed(channel.peer_did, uri))
         return True
 
-    def _needed(self, peer: str) -> Callable[[], bool]:
+    def _needed(self, peer: str, uri: str) -> Callable[[], bool]:
         """Return what tells whether a line of ours is needed."""
 
         def is_needed() -> bool:
-            line = self.find(peer)
+            line = self.find(peer, uri)
             silence = 0.0 if line is None else time.monotonic() - line.heard
             # What waits for us comes at once, when we have come by ourselves.
             hears = silence < NEWS_SILENCE and self._work.brings_news(peer)
-            return hears or self._work.needs_line(peer)
+            return hears or self._work.needs_line(peer, {"", uri})
 
         return is_needed
 
@@ -223,13 +226,16 @@ class Lines:
             )
             self._using.add(using)
             using.add_done_callback(self._using.discard)
+            await asyncio.wait({found, using}, return_when=asyncio.FIRST_COMPLETED)
+            if not found.done():
+                raise CallError(ErrorKind.PEER_UNREACHABLE, "the line did not begin")
             return await found
         finally:
             self.opened.remove(note)
 
     def _succeed(self, channel: Channel, uri: str) -> None:
         """Go on with the channel that follows another whose key ends."""
-        needed = self._needed(channel.peer_did)
+        needed = self._needed(channel.peer_did, uri)
         using = asyncio.create_task(self.use(channel, uri, needed))
         self._using.add(using)
         using.add_done_callback(self._using.discard)

@@ -78,9 +78,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeApi:
     fake = FakeApi()
     fake.answers["/v1/negotiations/n1"] = httpx.Response(200, json=VIEW)
-    monkeypatch.setattr(
-        httpx, "HTTPTransport", lambda **_options: httpx.MockTransport(fake)
-    )
+    fake.stand_in(monkeypatch)
     return fake
 
 

@@ -200,8 +200,14 @@ def test_the_texts_are_those_that_their_uris_stand_for() -> None:
         assert uri in text
     for word in (*SessionAction, *SessionEntry, *SessionEventName, *NEEDS.values()):
         assert f"`{word}`" in text
-    # Files go over GB/Z alone.
-    for fault in set(InteractionFault) - {InteractionFault.UNKNOWN_FILE}:
+    # Files, groups and subscriptions go over GB/Z alone.
+    elsewhere = {
+        InteractionFault.UNKNOWN_FILE,
+        InteractionFault.UNKNOWN_GROUP,
+        InteractionFault.UNKNOWN_SUBSCRIPTION,
+        InteractionFault.TAKEN,
+    }
+    for fault in set(InteractionFault) - elsewhere:
         assert f"`{fault}`" in text
 
 

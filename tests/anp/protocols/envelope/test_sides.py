@@ -543,7 +543,7 @@ def test_a_repeated_event_is_told_once() -> None:
     assert len(two.told()) == 1
 
 
-@clause("ENV-3", "ENV-Q11")
+@clause("ENV-Q11")
 def test_an_id_counts_over_all_channels_of_a_peer() -> None:
     code = EnvelopeCode()
     first, second = bob(code=code), bob(code=code, seed=500)

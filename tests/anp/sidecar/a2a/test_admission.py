@@ -92,6 +92,28 @@ async def test_tokens_end(tmp_path: Path) -> None:
         await my.admit(bearer("secret"))
 
 
+@clause("A2A-3")
+async def test_what_a_caller_began_goes_on_as_long_as_its_token(tmp_path: Path) -> None:
+    now = [1000.0]
+    book = TokenBook(tmp_path / "tokens.json", clock=lambda: now[0])
+    my, opened = door(tmp_path, book=book), door(tmp_path, is_open=True)
+    trusting = door(tmp_path, issuer=issuer(Source(public("rsa2048"))))
+    book.add(A2aCaller(name="ann", expires=1100.0), "secret")
+    ann = await my.admit(bearer("secret"))
+    assert my.holds(ann.id, ann.grant)
+    # A token of the same name is another one.
+    book.add(A2aCaller(name="ann"), "new")
+    assert not my.holds(ann.id, ann.grant)
+    assert my.holds(ann.id, (await my.admit(bearer("new"))).grant)
+    book.add(ann, "secret")
+    now[0] = 1100.0
+    assert not my.holds(ann.id, ann.grant)
+    assert not my.holds(ann.id, "")
+    # Those without a token of ours have nothing that could be revoked by itself.
+    assert [one.holds("local:everybody", "") for one in (my, opened)] == [False, True]
+    assert [one.holds("local:jwt:a", "") for one in (my, trusting)] == [False, True]
+
+
 async def test_the_last_use_of_a_token_is_written_once_a_minute(tmp_path: Path) -> None:
     now = [1000.0]
     book = TokenBook(tmp_path / "tokens.json", clock=lambda: now[0])

@@ -33,7 +33,7 @@ AGENT: Final = {
     *("GET /v1/capabilities", "GET /v1/capabilities/{name}"),
     *("GET /v1/peers", "GET /v1/peers/show", "GET /v1/peers/offers"),
     *("GET /v1/peers/describe", "GET /v1/peers/find", "POST /v1/calls/follow"),
-    *("POST /v1/peers/ask", "GET /v1/heard"),
+    *("POST /v1/peers/ask", "POST /v1/peers/tell", "GET /v1/heard"),
     *("GET /v1/protocols", "GET /v1/consensus"),
     *("GET /v1/tasks", "POST /v1/files", "POST /v1/tasks", "GET /v1/tasks/{id}"),
     *("GET /v1/tasks/{id}/events", "GET /v1/tasks/{id}/artifacts/{n}"),
@@ -50,6 +50,9 @@ AGENT: Final = {
             *("leave", "remove", "close"),
         )
     ),
+    *("GET /v1/subscriptions", "POST /v1/subscriptions", "POST /v1/events"),
+    *("GET /v1/subscriptions/{id}", "POST /v1/subscriptions/{id}/cancel"),
+    "GET /v1/subscriptions/{id}/runs",
     *("GET /v1/inbox", "POST /v1/inbox/next", "GET /v1/inbox/tasks"),
     *(
         f"{'POST' if what else 'GET'} /v1/inbox/{{id}}{what}"

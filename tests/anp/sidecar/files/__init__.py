@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cache.parts.logs import Log
 
-__all__ = ["idle"]
+__all__ = ["idle", "unreached"]
 
 
 async def idle(log: str) -> Log:
@@ -20,3 +20,7 @@ async def idle(log: str) -> Log:
         busy=False,
         content=b"",
     )
+
+
+async def unreached(log: str) -> None:
+    """Make no line to the peer of a session."""

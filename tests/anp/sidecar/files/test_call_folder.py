@@ -16,7 +16,7 @@ from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.spool import Spool
 from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.offer.task_arguments import LaidFile
-from tests.anp.sidecar.files import idle
+from tests.anp.sidecar.files import idle, unreached
 
 
 @asynccontextmanager
@@ -25,7 +25,8 @@ async def folder_in(path: Path, **limits: int) -> AsyncIterator[CallFolder]:
         path / "files", bytes(32), **{"max_file": 1000, "max_files": 10**7, **limits}
     )
     folders = CallFolders(
-        path / "calls", FileTransfers(spool, lambda peer: None, idle, max_wait=1)
+        path / "calls",
+        FileTransfers(spool, lambda peer: None, idle, unreached, max_wait=1),
     )
     task = Task(id="t", session="s", requester="did:a", executor="did:b")
     async with folders.of_call("log", task) as folder:
@@ -114,6 +115,6 @@ async def test_what_a_kill_left_in_clear_is_removed(tmp_path: Path) -> None:
     left.mkdir(parents=True)
     (left / "a").write_bytes(b"in clear")
     spool = Spool(tmp_path / "files", bytes(32), max_file=1, max_files=1)
-    transfers = FileTransfers(spool, lambda peer: None, idle, max_wait=1)
+    transfers = FileTransfers(spool, lambda peer: None, idle, unreached, max_wait=1)
     CallFolders(tmp_path / "calls", transfers).clear()
     assert not left.exists()

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from anp.interaction.operations import (
     TaskGet,
 )
 from anp.sidecar.files.sealed_file import BLOCK, SealedWriter
-from anp.sidecar.files.spool import KeptFile, Spool
+from anp.sidecar.files.spool import FileRole, KeptFile, Spool
 from anp.sidecar.files.transfers import WINDOW, FileFailed, FileTransfers
-from tests.anp.sidecar.files import idle
+from tests.anp.sidecar.files import idle, unreached
 
 MIB = 1024 * 1024
 TASK = Task(id="t", session="s", requester="did:a", executor="did:b")
@@ -69,6 +69,7 @@ class Two:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     giving: set[asyncio.Task[None]] = field(default_factory=set)
     tamper: Callable[[Acknowledgement], Operation | None] = lambda told: told
+    want: Callable[[str], Awaitable[None]] = unreached
 
     def line(self, *, max_message: int = 768 * 1024) -> Line:
         made = Line(self.given, max_message=max_message)
@@ -123,7 +124,13 @@ def left(folder: Path) -> set[str]:
     return {path.suffix for path in folder.glob("taker/log/*")}
 
 
-async def two_in(folder: Path, *, size: int = 5 * BLOCK + 17, wait: float = 60) -> Two:
+async def two_in(
+    folder: Path,
+    *,
+    size: int = 5 * BLOCK + 17,
+    wait: float = 60,
+    role: FileRole = FileRole.INPUT,
+) -> Two:
     spools = [
         Spool(folder / name, bytes(32), max_file=64 * MIB, max_files=999 * MIB)
         for name in ("giver", "taker")
@@ -132,7 +139,7 @@ async def two_in(folder: Path, *, size: int = 5 * BLOCK + 17, wait: float = 60) 
     begun, writer = spools[0].begin(name="a", media_type="text/plain")
     writer.append(content)
     upload = spools[0].keep(begun, writer)
-    giver = FileTransfers(spools[0], lambda peer: None, idle, max_wait=wait)
+    giver = FileTransfers(spools[0], lambda peer: None, idle, unreached, max_wait=wait)
     message = Message(
         id="m",
         session="s",
@@ -145,10 +152,14 @@ async def two_in(folder: Path, *, size: int = 5 * BLOCK + 17, wait: float = 60) 
         pass
     two: list[Two] = []
     taker = FileTransfers(
-        spools[1], lambda peer: two[0].find(peer), idle, max_wait=wait
+        spools[1],
+        lambda peer: two[0].find(peer),
+        idle,
+        lambda log: two[0].want(log),
+        max_wait=wait,
     )
     [kept] = await taker.expect(
-        "log", message.parts, session="s", task="t", role="input", peer="did:a"
+        "log", message.parts, session="s", task="t", role=role, peer="did:a"
     )
     two.append(Two(giver, taker, content, kept))
     return two[0]
@@ -242,6 +253,41 @@ async def test_a_file_that_is_gone_is_refused(tmp_path: Path) -> None:
 async def test_a_file_that_does_not_come_is_given_up(tmp_path: Path) -> None:
     two = await two_in(tmp_path, wait=0.05)
     with pytest.raises(FileFailed, match=r"0\.05 s"):
+        await two.taker.whole(two.kept)
+
+
+async def test_a_result_has_a_line_made_when_there_is_none(tmp_path: Path) -> None:
+    """Nothing else keeps one up: the task has ended, and its peer came up again."""
+    two = await two_in(tmp_path, role=FileRole.RESULT)
+
+    async def dial(log: str) -> None:
+        assert log == "log"
+        two.line()
+
+    two.want = dial
+    await two.taker.whole(two.kept)
+    assert two.has_it()
+
+
+async def test_an_input_waits_for_the_line_of_its_sender(tmp_path: Path) -> None:
+    two = await two_in(tmp_path, wait=0.05)
+
+    async def dial(log: str) -> None:
+        two.line()
+
+    two.want = dial
+    with pytest.raises(FileFailed, match="did not come"):
+        await two.taker.whole(two.kept)
+
+
+async def test_a_file_of_a_session_that_is_gone_fails(tmp_path: Path) -> None:
+    two = await two_in(tmp_path, role=FileRole.RESULT)
+
+    async def gone(log: str) -> None:
+        raise InteractionError(InteractionFault.UNKNOWN_SESSION, "no such session here")
+
+    two.want = gone
+    with pytest.raises(FileFailed, match="no such session"):
         await two.taker.whole(two.kept)
 
 

@@ -19,15 +19,14 @@ import anp.sidecar.home.home
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.home.home import (
     MAX_API_FILE,
-    MAX_SOCKET_PATH,
     ApiAddress,
     Home,
     OwnerAddress,
-    _other_writers,
     find_home,
     write_atomic,
     write_ready_file,
 )
+from anp.sidecar.home.ownership import MAX_SOCKET_PATH, other_writers
 
 ADDRESS = ApiAddress(
     socket="/run/api.sock", pid=7, url="ws://127.0.0.1:1/#did:key:z", did="did:key:z"
@@ -100,12 +99,12 @@ def test_the_private_group_of_our_user_is_nobody_else(
     status = home.path.stat()
     # A volume under `fsGroup: 10001` for the user 10001.
     made = os.stat_result((0o42770, *status[1:4], 10001, 10001, *status[6:]))
-    assert "its group" in _other_writers(made)
+    assert "its group" in other_writers(made)
     monkeypatch.setattr("os.geteuid", lambda: 10001)
     monkeypatch.setattr("os.getegid", lambda: 10001)
-    assert _other_writers(made) == ""
+    assert other_writers(made) == ""
     others = os.stat_result((0o40707, *status[1:4], 10001, 10001, *status[6:]))
-    assert "others" in _other_writers(others)
+    assert "others" in other_writers(others)
 
 
 def test_a_full_disk_does_not_hide_the_daemon_from_its_clients(

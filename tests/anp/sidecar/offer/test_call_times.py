@@ -32,6 +32,9 @@ def test_tasks_have_longer_limits_of_their_own() -> None:
     common = times.of_peer(OTHER, listed=False, lasts=True)
     assert str(common) == "3600 s (interaction.max_time_unlisted)"
     assert times.of_peer(DID, listed=True, lasts=True).seconds == 600
+    ours = times.of_ours("anything", OTHER, lasts=True)
+    assert str(ours) == "86400 s (interaction.max_time)"
+    assert times.of_ours("friend", OTHER, lasts=True).seconds == 600
     times.put(CallConfig(), [], InteractionConfig(max_time=5.0))
     assert times.of_peer(OTHER, listed=True, lasts=True).seconds == 5
 

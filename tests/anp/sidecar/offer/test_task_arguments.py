@@ -9,7 +9,12 @@ import pytest
 
 from anp.interaction.elements import Message, Part, SenderRole, Task
 from anp.sidecar.attachments.part_json import FILE
-from anp.sidecar.offer.task_arguments import LaidFile, UnfitPartsError, arguments_of
+from anp.sidecar.offer.task_arguments import (
+    LaidFile,
+    UnfitPartsError,
+    arguments_of,
+    further_parts,
+)
 from negotiation.need import Capability
 
 PNG = Part.data(b"\x00png", media_type="image/png", name="photo.png")
@@ -21,17 +26,20 @@ def found(*parts: Part, **properties: Any) -> dict[str, Any]:
     required = ["text"] if "text" in properties else []
     schema = {"type": "object", "properties": properties, "required": required}
     capability = Capability("a.b", "", schema, {"type": "object"})
+    return arguments_of(task_of(*parts), capability)
+
+
+def task_of(*parts: Part) -> Task:
     message = Message(
         id="1", session="s", sender="a", role=SenderRole.REQUESTER, parts=parts
     )
-    task = Task(
+    return Task(
         id="1",
         session="s",
         requester="a",
         executor="b",
         messages=(message,)[: len(parts)],
     )
-    return arguments_of(task, capability)
 
 
 def as_json(part: Part) -> dict[str, str]:
@@ -155,3 +163,19 @@ def test_an_announced_file_is_an_object_only_when_it_is_small() -> None:
     assert found(small, photo=FILE) == {"photo": LaidFile(small, as_path=False)}
     with pytest.raises(UnfitPartsError, match="at most"):
         found(announced(3_000_000), photo=FILE)
+
+
+def test_a_text_beside_an_object_fills_the_one_text_that_is_missing() -> None:
+    properties = {"text": TEXT, "lines": {"type": "integer"}}
+    beside = found(Part.value({"lines": 2}), Part.text("see"), **properties)
+    assert beside == {"lines": 2, "text": "see"}
+    given = found(Part.value({"text": "mine"}), Part.text("see"), **properties)
+    assert given == {"text": "mine"}
+
+
+def test_everything_that_is_no_argument_is_a_further_part() -> None:
+    value, words, more = Part.value({"n": 1}), Part.text("mind"), Part.value([1])
+    assert further_parts(task_of(value, words, PNG, more), {"n": 1}) == [words, more]
+    # The same object twice is one argument, and no further part.
+    assert further_parts(task_of(words, value), {"text": "mind", "n": 1}) == []
+    assert further_parts(task_of(), {}) == []

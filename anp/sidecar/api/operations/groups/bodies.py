@@ -85,6 +85,9 @@ class CreateBody:
     hub: PeerName | None = None
     "Peer that distributes its messages; without one this daemon does."
 
+    sealed: bool | None = None
+    "The hub cannot read what is said; without it as `groups.seal` says."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InviteBody:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -131,6 +131,9 @@ class GroupView:
     sealed: bool
     "The members encrypt what they say, so that the hub cannot read it."
 
+    sealing: Mapping[str, Any] | None
+    "Members and alarms of a sealed group."
+
     waiting: Sequence[GroupTicketView]
     "Open invitations and applications, for those who manage the group."
 
@@ -179,6 +182,7 @@ def group_view(known: KnownGroup) -> GroupView:
         last=known.last,
         policy=_policy(group.policy),
         sealed=group.sealed,
+        sealing=known.sealing,
         waiting=[_ticket(one) for one in known.tickets],
         invitation=invitation,
     )

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.attachments import ToolError
+from anp.sidecar.attachments.a2a import exchange
 from anp.sidecar.attachments.a2a.tasks import TaskRecord
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
@@ -69,6 +70,12 @@ class Caller:
         if self.refuses:
             raise InteractionError(InteractionFault.TOO_LARGE, "too much")
         self.parts += parts
+
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        pass
+
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        raise AssertionError("no answer here has files")
 
     async def ask(self, question: Question) -> Reply:
         self.asked.append(question)
@@ -133,6 +140,12 @@ async def test_an_agent_whose_update_is_refused_is_cancelled() -> None:
         async with attached("a2a", agent.url) as my:
             with pytest.raises(ToolError, match="asks back"):
                 await call(my, "shout", text="ask")
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have agents asked for news at once."""
+    monkeypatch.setattr(exchange, "FIRST_POLL", 0.01)
 
 
 def polled(states: list[dict[str, Any]], web: list[Web]) -> Callable[[Asked], bytes]:

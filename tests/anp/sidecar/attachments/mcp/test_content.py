@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 from anp.sidecar.attachments import Attachment, ToolError
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
@@ -51,6 +51,12 @@ class Asked:
 
     async def update(self, parts: Sequence[Part]) -> None:
         self.parts += parts
+
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        pass
+
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        raise AssertionError("no answer here has files")
 
     async def ask(self, question: Question) -> Reply:
         self.questions.append(question)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from anp.interaction.elements import Part
+from anp.interaction.elements import Message, Part
 from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.part_json import FILE
@@ -136,6 +136,12 @@ class Taker:
         if self.gate is not None:
             await self.gate.wait()
         self.parts += parts
+
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        pass
+
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        raise AssertionError("no answer here has files")
 
     async def ask(self, question: Question) -> Reply:
         self.asked.append(question)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import uuid
-from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from anp.channel.stranger_work import counted
-from anp.interaction.chunks import split_message
 from anp.interaction.conversation import NOT_CHOSEN, Conversation, start_key
 from anp.interaction.elements import (
     LOCAL,
@@ -22,13 +19,11 @@ from anp.interaction.elements import (
     SenderRole,
     Session,
     Task,
-    TaskProgress,
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.step import Step
-from anp.interaction.stored import element_size
-from anp.sidecar.attachments.attachment import Progress, report_progress
+from anp.sidecar.attachments.attachment import ToolError, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
     Question,
@@ -40,37 +35,33 @@ from anp.sidecar.files.call_folder import CallFolder, CallFolders
 from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
-from anp.sidecar.offer.task_arguments import UnfitPartsError, arguments_of
+from anp.sidecar.offer.task_arguments import (
+    UnfitPartsError,
+    arguments_of,
+    further_parts,
+    part_of,
+)
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Choice, Chooser, NoSkill, Wanted
-from anp.sidecar.tasks.chronicle import Chronicle, TaskAnswer
-from anp.sidecar.tasks.sessions import Sessions, utc_now
+from anp.sidecar.tasks.chronicle import Chronicle
+from anp.sidecar.tasks.sessions import Sessions
+from anp.sidecar.tasks.work.report import Room, WorkReport
 from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
-from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = ["Room", "SCHEMA", "URL", "Worker"]
+__all__ = ["SCHEMA", "URL", "Worker"]
 
 logger = logging.getLogger(__name__)
 
-MAX_CONTENT = 512 * 1024
-"Bytes of content in one frame; larger texts and bytes go in chunks."
-
 APPROVAL_CHECK = 2.0
 "Seconds between two looks for the owner's word about a task that waits for it."
-MAX_NOTES = 64
-"Notes on progress that wait to be told; of more only the newest are."
 
 SCHEMA, URL = "schema", "url"
 "Entries in the metadata of a question."
 
 MAX_NAMED = 1000
 "Most characters of names in a refusal."
-
-
-Room = Callable[[str, str], Awaitable[None]]
-"Waits until a peer has taken most of what it was told in a session of our own id."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +107,7 @@ class Worker:
         self._task = task
         self._sessions = sessions
         self._capabilities = capabilities
-        self._room = room
+        self._report = WorkReport(log, task, sessions, room)
         self._folders = folders
         self._folder: CallFolder | None = None
         self._max_wait = max_wait
@@ -125,9 +116,12 @@ class Worker:
 
         self._peer_did = peer_did
         self._way = WayIn.A2A if task.requester.startswith(LOCAL) else WayIn.TASK
-        self._asked: asyncio.Future[TaskAnswer] | None = None
-        self._notes: deque[Progress] = deque(maxlen=MAX_NOTES)
-        self._noted = asyncio.Event()
+        self._asked: asyncio.Future[Message] | None = None
+        self._hear: Callable[[Message], object] = lambda _: None
+        self._used: set[str] = set()
+        "Ids of the messages that named the capability."
+
+        self._further: list[Part] = []
         self._told = False
         self._started = False
         self._ending: _Ending | None = None
@@ -136,6 +130,15 @@ class Worker:
         self._key = ""
 
     # What the attachment sees; see `Requester`.
+
+    @property
+    def task(self) -> Task:
+        """The task, with its messages."""
+        return self._task
+
+    async def hand_back(self, code: str, reason: str) -> None:
+        """Reject the task in place of `run`."""
+        await self._finish(TaskState.REJECTED, code, reason)
 
     @property
     def key(self) -> str:
@@ -159,27 +162,27 @@ class Worker:
             conversation.threads[agent] = thread
             return Step()
 
-        await self._apply(keep)
+        await self._report.apply(keep)
 
     async def begin(self) -> bool:
         """See `Requester`."""
         was_started = self._started
-        await self._report(TaskState.WORKING)
+        await self._report.change(TaskState.WORKING)
         self._started = True
         return was_started
 
     async def say(self, parts: Sequence[Part]) -> None:
         """See `Requester`."""
-        await self._tell_waiting()
-        await self._room(self._log, self._task.requester)
-        await self._post(parts, purpose=MessagePurpose.COMMUNICATION)
+        await self._report.tell_waiting()
+        await self._report.room()
+        await self._report.post(parts, purpose=MessagePurpose.COMMUNICATION)
 
     async def update(self, parts: Sequence[Part]) -> None:
         """See `Requester`; who reads slowly holds up the work, and fills no memory."""
         self._told = True
-        await self._tell_waiting()
-        await self._room(self._log, self._task.requester)
-        await self._post(parts, purpose=MessagePurpose.RESULT, final=False)
+        await self._report.tell_waiting()
+        await self._report.room()
+        await self._report.post(parts, purpose=MessagePurpose.RESULT, final=False)
 
     @property
     def folder(self) -> str:
@@ -192,40 +195,64 @@ class Worker:
         assert self._folder is not None, "there is one while the agent works"
         await self.update([await self._folder.send(file)])
 
+    async def lay(self, files: Sequence[Part]) -> list[str]:
+        """See `Requester`."""
+        assert self._folder is not None, "there is one while the agent works"
+        try:
+            return [await self._folder.lay(one) for one in files]
+        except FileFailed as exc:
+            raise ToolError(502, f"a file of the answer did not come: {exc}") from exc
+
     async def ask(self, question: Question) -> Reply:
         """See `Requester`."""
-        return (await self._ask(question)).reply
+        return Reply.of(await self._ask(question))
 
-    async def _ask(self, question: Question, *, code: str = "") -> TaskAnswer:
+    async def _ask(self, question: Question, *, code: str = "") -> Message:
         metadata: dict[str, Any] = {}
         if question.schema is not None:
             metadata[SCHEMA] = dict(question.schema)
         if question.url:
             metadata[URL] = question.url
-        await self._tell_waiting()
+        await self._report.tell_waiting()
         # What came before is an answer to nothing; the next message is the one.
         asked = self._await_answer()
         auth = question.auth or question.url
-        await self._report(
+        await self._report.change(
             TaskState.AUTH_REQUIRED if auth else TaskState.INPUT_REQUIRED, code=code
         )
-        await self._post(
+        await self._report.post(
             [Part.text(question.text)],
             purpose=MessagePurpose.COMMUNICATION,
             metadata=metadata,
         )
         answer = await asked
-        await self._report(TaskState.WORKING)
+        await self._report.change(TaskState.WORKING)
         return answer
 
-    def _await_answer(self) -> asyncio.Future[TaskAnswer]:
+    def _await_answer(self) -> asyncio.Future[Message]:
         self._asked = asyncio.get_running_loop().create_future()
         return self._asked
 
-    def answer(self, answer: TaskAnswer) -> None:
-        """Give the agent a message of its requester's; unasked ones stay in the log."""
+    async def listen(self, hear: Callable[[Message], None]) -> None:
+        """See `Requester`."""
+        early: list[Message] = []
+        self._hear = early.append
+        talk = await Chronicle(self._sessions).said(
+            self._log, self._task.id, by=SenderRole.REQUESTER
+        )
+        if self._further:
+            hear(replace(self._task.messages[0], parts=tuple(self._further)))
+        for message in {one.id: one for one in (*talk, *early)}.values():
+            if message.id not in self._used:
+                hear(message)
+        self._hear = hear
+
+    def answer(self, answer: Message) -> None:
+        """Give the agent a message of its requester's; the log has it in any case."""
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(answer)
+        else:
+            self._hear(answer)
 
     # Its end from outside.
 
@@ -314,8 +341,9 @@ class Worker:
             arguments = arguments_of(self._task, capability)
         except UnfitPartsError as exc:
             return await self._refuse(state, "400", str(exc))
+        self._further = further_parts(self._task, arguments)
         if state == TaskState.REQUESTED:
-            await self._report(TaskState.ACCEPTED)
+            await self._report.change(TaskState.ACCEPTED)
         async with self._folders.of_call(self._log, self._task) as self._folder:
             try:
                 arguments = await self._folder.fill(arguments)
@@ -329,14 +357,14 @@ class Worker:
         self, session: Session, capability: Capability, arguments: dict[str, Any]
     ) -> None:
         self._key = start_key(session, self._task)
-        notes = asyncio.create_task(counted(self._tell_progress()))
+        notes = asyncio.create_task(counted(self._report.tell_progress()))
         current_requester.set(self)
         current_threads.set(self)
-        report_progress.set(self._note)
+        report_progress.set(self._report.note)
         try:
             output = await self._call(capability.name, arguments)
         except CapabilityFailed as exc:
-            await self._end_notes(notes)
+            await self._report.end(notes)
             return await self._over(
                 TaskState.FAILED,
                 code=str(exc.code)[:64],
@@ -345,11 +373,11 @@ class Worker:
             )
         finally:
             notes.cancel()
-        await self._end_notes(notes)
+        await self._report.end(notes)
         if self._told:
             return await self._over(TaskState.COMPLETED)
         self._is_over, result = True, MessagePurpose.RESULT
-        return await self._post([_part_of(output)], purpose=result, final=True)
+        return await self._report.post([part_of(output)], purpose=result, final=True)
 
     async def _choose(self, *, was_asked: bool) -> str | None:
         """Find the capability, with the requester's help; return why there is none.
@@ -365,8 +393,8 @@ class Worker:
             talk = await Chronicle(self._sessions).said(self._log, self._task.id)
             messages += [one for one in talk if one.role is SenderRole.REQUESTER]
             if talk and talk[-1].role is not SenderRole.REQUESTER:
-                messages.append((await answer).message)
-            await self._report(TaskState.WORKING)
+                messages.append(await answer)
+            await self._report.change(TaskState.WORKING)
         while True:
             chosen = await self._chooser.choose(self._task, messages)
             match chosen:
@@ -374,8 +402,9 @@ class Worker:
                     return text
                 case Wanted(text=text):
                     told = await self._ask(Question(text=text), code=NOT_CHOSEN)
-                    messages.append(told.message)
+                    messages.append(told)
                 case Choice(capability=name, parts=parts):
+                    self._used = {one.id for one in messages}
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))
                     return None
@@ -433,79 +462,6 @@ class Worker:
             f"there are: {names or 'none'}"
         )
 
-    # What is told.
-
-    def _note(self, note: Progress) -> None:
-        self._notes.append(note)
-        self._noted.set()
-
-    async def _tell_progress(self) -> None:
-        while True:
-            while not self._notes:
-                self._noted.clear()
-                await self._noted.wait()
-            await self._tell_note()
-
-    async def _tell_note(self) -> None:
-        note = self._notes.popleft()
-        told = TaskProgress(
-            task=self._task.id,
-            progress=note.progress,
-            total=note.total,
-            text=note.message,
-        )
-        try:
-            await self._room(self._log, self._task.requester)
-            await self._apply(lambda c: c.progress(told, wall_now=utc_now()))
-        except InteractionError as exc:
-            logger.debug("progress not told session=%s: %s", self._log, exc.text)
-
-    async def _end_notes(self, notes: asyncio.Task[None]) -> None:
-        notes.cancel()
-        await asyncio.wait({notes})
-        await self._tell_waiting()
-
-    async def _tell_waiting(self) -> None:
-        """Tell the progress that was reported before what is told next."""
-        while self._notes:
-            await self._tell_note()
-
     async def _over(self, state: TaskState, **more: Any) -> None:
         self._is_over = True
-        await self._report(state, **more)
-
-    async def _report(self, state: TaskState, **more: Any) -> None:
-        await self._apply(
-            lambda c: c.report(self._task.id, state, wall_now=utc_now(), **more)
-        )
-
-    async def _post(self, parts: Sequence[Part], **more: Any) -> None:
-        message = Message(
-            id=str(uuid.uuid4()),
-            session=self._task.session,
-            task=self._task.id,
-            sender="",
-            role=SenderRole.SERVICE,
-            parts=tuple(parts),
-            **more,
-        )
-        for chunk in split_message(message, max_content=MAX_CONTENT):
-            await self._send(chunk)
-
-    async def _send(self, message: Message) -> None:
-        # The end is stored with the last of the result, in one write.
-        await self._apply(
-            lambda c: (c.give if message.final else c.post)(message, wall_now=utc_now())
-        )
-
-    def _apply(self, act: Callable[[Conversation], Step]) -> Awaitable[Step]:
-        return self._sessions.apply(self._log, act)
-
-
-def _part_of(output: Any) -> Part:
-    """Return an output as a value, or as the text of one that needs chunks."""
-    part = Part.value(output)
-    if element_size(part) <= MAX_CONTENT:
-        return part
-    text = write_json(output, ensure_ascii=False, separators=(",", ":"))
-    return Part.text(text, media_type="application/json")
+        await self._report.change(state, **more)

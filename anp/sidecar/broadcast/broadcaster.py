@@ -1,0 +1,98 @@
+"""Events of the message envelope, to all peers that listen (ENV-12, ENV-20)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from anp.errors import CallError, ErrorKind
+from anp.protocols.envelope import ENVELOPE_URI
+from anp.sidecar.broadcast.fan_out import fan_out
+from anp.sidecar.calls.requesters import Requesters
+from anp.sidecar.consensus.registry import ConsensusDesk
+from anp.sidecar.peers.directory import Directory
+from anp.sidecar.peers.finder import PeerFinder
+from cache.records.peers import PeerState
+
+__all__ = ["Broadcaster", "Receipt"]
+
+MAX_RECEIVERS: Final = 256
+"Peers that one event goes to."
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The fate of an event at one peer."""
+
+    peer: str
+    "The peer, as it was named, or as calls name it."
+
+    sent: bool
+    "True when it was sent; nobody answers an event."
+
+    reason: str = ""
+    "Why it was not."
+
+
+class Broadcaster:
+    """Sends events to the peers that listen."""
+
+    def __init__(
+        self,
+        *,
+        consensus: ConsensusDesk,
+        directory: Directory,
+        finder: PeerFinder,
+        requesters: Requesters,
+    ) -> None:
+        """Take the parts that find peers and open channels."""
+        self._consensus = consensus
+        self._directory = directory
+        self._finder = finder
+        self._requesters = requesters
+
+    async def tell(
+        self, name: str, data: dict[str, Any], *, peers: Sequence[str] | None = None
+    ) -> list[Receipt]:
+        """Send an event to peers; it is one message to `broadcast`, with one id.
+
+        Args:
+            peers: Those that it goes to; None for every allowed peer. One that does not
+                know the envelope does not listen.
+
+        Raises:
+            CallError: `policy`, the owner does not want the envelope; `usage`, there
+                are too many peers.
+        """
+        entry = self._consensus.written(ENVELOPE_URI)
+        if entry is None:
+            raise CallError(ErrorKind.POLICY, "consensus.envelope is false here")
+        if peers is None:
+            known = await asyncio.to_thread(self._directory.peers)
+            peers = [
+                one.address
+                for one in known
+                if one.state is PeerState.ALLOWED and not one.changed_keys
+            ]
+        if len(peers) > MAX_RECEIVERS:
+            raise CallError(
+                ErrorKind.USAGE,
+                f"{len(peers)} peers, an event goes to at most {MAX_RECEIVERS}",
+            )
+        message_id = str(uuid.uuid4())
+
+        async def send(peer: str) -> None:
+            target = await self._finder.find(peer, trust_first_use=False)
+            bound = await self._requesters.reopen_written(
+                target, ENVELOPE_URI, entry.code
+            )
+            await bound.tell(name, data, message_id=message_id)
+
+        problems = await fan_out(peers, send)
+        return [
+            Receipt(peer, problem is None, "" if problem is None else problem.detail)
+            for peer, problem in zip(peers, problems, strict=True)
+        ]

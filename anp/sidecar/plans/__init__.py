@@ -1,0 +1,6 @@
+"""Tasks of this daemon's own: their parts are given to peers, by a plan.
+
+* `desk`: begins plans, and ends them.
+* `worker`: carries out one plan, also over restarts.
+* `results`: what a part gave, put together for the whole.
+"""

@@ -1,0 +1,417 @@
+"""Carries out one plan: gives its parts to peers, and gathers what comes of them.
+
+After a restart it goes on where it was. The ids of everything that it starts follow
+from its own, so that it finds again what it started, and starts nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from anp.errors import AnpError, CallError, ErrorKind
+from anp.interaction.conversation import Conversation
+from anp.interaction.elements import (
+    Message,
+    MessagePurpose,
+    Part,
+    SenderRole,
+    Task,
+)
+from anp.interaction.plan import (
+    MAX_CANDIDATES,
+    VISITED,
+    Subtask,
+    TaskPlan,
+    goes_on,
+    loop_problem,
+)
+from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.interaction.step import Step
+from anp.sidecar.discovery.candidates import Candidates
+from anp.sidecar.peers.finder import PeerFinder
+from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.plans.results import contents_of
+from anp.sidecar.tasks.chronicle import Chronicle, results
+from anp.sidecar.tasks.known import KnownTask, Maker
+from anp.sidecar.tasks.service import TaskService
+from anp.sidecar.tasks.work.worker import Worker
+
+__all__ = ["PeerAccess", "PlanWorker"]
+
+logger = logging.getLogger(__name__)
+
+LOOK: Final = 3_600.0
+"Seconds for which one look waits for the end of a part; there is another one then."
+
+SUBTASK: Final = "subtask"
+"Entry in the metadata of a message: the number of the part that it is about."
+
+
+@dataclass(frozen=True, slots=True)
+class PeerAccess:
+    """The parts of the daemon that carry out plans."""
+
+    tasks: TaskService
+    candidates: Candidates
+    finder: PeerFinder
+
+    reach: Callable[[str], Awaitable[None]]
+    "Returns when the peer at an address is connected; CallError else."
+
+    own: tuple[str, ...]
+    "Our own DIDs, in every form."
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """One candidate of a part."""
+
+    address: str
+    capability: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The end of one part."""
+
+    state: str
+    code: str = ""
+    reason: str = ""
+    known: KnownTask | None = None
+    "The last task for it; None when none was begun."
+
+    passed: tuple[dict[str, str], ...] = ()
+    "The candidates before that did not take it, with their reasons."
+
+
+class PlanWorker(Worker):
+    """One plan, from its beginning to its end."""
+
+    def __init__(
+        self, log: str, task: Task, *, parts_of_daemon: PeerAccess, **more: Any
+    ) -> None:
+        """Take a plan; `run` carries it out. See `Worker` for the arguments."""
+        super().__init__(log, task, **more)
+        self._daemon = parts_of_daemon
+        self._plan, self._contents = TaskPlan.read(task)
+        self._chronicle = Chronicle(self._sessions)
+        self._begun: dict[int, tuple[int, KnownTask]] = {}
+        "The newest task for each part, with the number of its candidate."
+
+        self._starting: set[asyncio.Task[KnownTask]] = set()
+        self._told_parts: set[int] = set()
+
+    async def _run(self) -> None:
+        conversation = await self._sessions.conversation(self._log)
+        task = conversation.tasks[self._task.id]
+        if is_terminal(task.state):
+            return
+        if is_started(task.state):
+            await self._find_begun(conversation)
+            if task.cancel_requested:
+                await self._cancel_rest()
+                await self._over(TaskState.CANCELED)
+                return
+        else:
+            await self._report.change(TaskState.WORKING)
+        try:
+            await self._in_time()
+        except BaseException as exc:
+            # When the daemon stops, the parts go on, and so does the plan later.
+            if self._ending is not None or not isinstance(exc, asyncio.CancelledError):
+                await self._cancel_rest()
+            raise
+
+    async def _in_time(self) -> None:
+        deadline = self._plan.deadline
+        left = None if deadline is None else max(0.0, deadline - time.time())
+        outcomes: dict[int, _Outcome] = {}
+        try:
+            async with asyncio.timeout(left):
+                state = await self._carry(outcomes)
+        except TimeoutError:
+            await self._cancel_rest()
+            await self._over(
+                TaskState.FAILED,
+                code="deadline",
+                reason="the time for the whole was over",
+                may_have_run=bool(self._begun),
+            )
+            return
+        # Before the end, so that a kill in between leaves nothing at work.
+        await self._cancel_rest()
+        if state == TaskState.COMPLETED:
+            await self._over(TaskState.COMPLETED)
+            return
+        wrong = [
+            (index, one)
+            for index, one in sorted(outcomes.items())
+            if one.state != TaskState.COMPLETED
+        ]
+        told = "; ".join(
+            f"{f'part {index}: ' if len(self._contents) > 1 else ''}{one.reason}"
+            for index, one in wrong
+        )
+        await self._over(
+            TaskState.FAILED,
+            code=wrong[0][1].code[:64] or "subtask_failed",
+            reason=told[:500],
+            may_have_run=any(_may_have_run(one) for one in outcomes.values()),
+        )
+
+    async def _carry(self, outcomes: dict[int, _Outcome]) -> TaskState:
+        """Give the parts away, and return how the whole ends.
+
+        Args:
+            outcomes: Filled in, by the numbers of the parts.
+        """
+        waiting = list(enumerate(self._plan.subtasks))
+        states: list[str] = [TaskState.HELD for _ in waiting]
+        running: dict[asyncio.Task[_Outcome], int] = {}
+        try:
+            while True:
+                while waiting and len(running) < self._plan.at_a_time:
+                    index, one = waiting.pop(0)
+                    work = asyncio.create_task(self._give_away(index, one))
+                    running[work], states[index] = index, TaskState.WORKING
+                done, _ = await asyncio.wait(
+                    running, return_when=asyncio.FIRST_COMPLETED
+                )
+                for work in sorted(done, key=lambda one: running[one]):
+                    index = running.pop(work)
+                    outcomes[index] = work.result()
+                    states[index] = outcomes[index].state
+                    await self._tell_end(index, outcomes[index])
+                    verdict = self._plan.verdict(states)
+                    if verdict is not None:
+                        return verdict
+        except asyncio.CancelledError:
+            if self._ending is None:
+                # The daemon stops; what was stored is found again.
+                for starting in self._starting:
+                    starting.cancel()
+            raise
+        finally:
+            for work in running:
+                work.cancel()
+            # What was being stored is known afterwards, and so can be cancelled.
+            await asyncio.gather(*running, *self._starting, return_exceptions=True)
+
+    async def _give_away(self, index: int, subtask: Subtask) -> _Outcome:
+        """Have the first candidate do a part that takes it (GBZ-62)."""
+        offers = await self._offers(index, subtask)
+        attempt, known = self._begun.get(index, (0, None))
+        passed: list[dict[str, str]] = []
+        outcome = _Outcome(TaskState.REJECTED, "no_peer", await self._nobody(subtask))
+        while attempt < len(offers):
+            offer = offers[attempt]
+            try:
+                if known is None:
+                    known = await self._start(index, attempt, offer, len(offers) > 1)
+            except AnpError as exc:
+                code = exc.kind.value if isinstance(exc, CallError) else "unknown"
+                reason = exc.detail if isinstance(exc, CallError) else str(exc)
+                outcome = _Outcome(TaskState.REJECTED, code, reason)
+            else:
+                known = await self._ended(known)
+                task = known.task
+                outcome = _Outcome(task.state, task.code, task.reason, known)
+                if not goes_on(task, repeatable=False) and (
+                    not goes_on(task, repeatable=True)
+                    or not await self._is_repeatable(subtask, offer, task)
+                ):
+                    break
+            passed.append(_passed(offer, outcome))
+            attempt, known = attempt + 1, None
+        if outcome.state == TaskState.COMPLETED or len(passed) < 2:
+            return replace(outcome, passed=tuple(passed))
+        reasons = "; ".join(
+            f"{one['peer'][:80]}: {one['reason'][:120]}" for one in passed
+        )
+        if outcome.state == TaskState.REJECTED:
+            outcome = replace(outcome, reason=f"nobody took it: {reasons}")
+        return replace(outcome, passed=tuple(passed))
+
+    async def _offers(self, index: int, subtask: Subtask) -> list[_Offer]:
+        """Return the candidates; those that were found stay the same ones."""
+        if subtask.peers:
+            return [_Offer(one, subtask.capability) for one in subtask.peers]
+        conversation = await self._sessions.conversation(self._log)
+        key = f"candidates/{index}"
+        kept = conversation.threads.get(key)
+        if kept is None:
+            found = await self._daemon.candidates.find(subtask.find)
+            offers = [(one.address, one.capability) for one in found[:MAX_CANDIDATES]]
+            if not offers:
+                return []
+            # So that other parts of the same kind go to others first.
+            self._daemon.candidates.choose(found[0])
+            kept = json.dumps(offers)
+
+            def keep(conversation: Conversation) -> Step:
+                conversation.threads[key] = str(kept)
+                return Step(is_head_changed=True)
+
+            # Before the first is asked: after a restart the order may be another.
+            await self._report.apply(keep)
+        return [_Offer(address, name) for address, name in json.loads(kept)]
+
+    async def _nobody(self, subtask: Subtask) -> str:
+        if not subtask.find:
+            return "it has no candidates"
+        return f"no allowed peer publishes {subtask.find[:80]!r} now"
+
+    async def _is_repeatable(self, subtask: Subtask, offer: _Offer, task: Task) -> bool:
+        """Tell if a second run of what may have run does no more than the first."""
+        found = await self._daemon.candidates.find(offer.capability or subtask.find)
+        agent = agent_name(task.executor)
+        return any(one.repeatable for one in found if agent_name(one.did) == agent)
+
+    # One part at one candidate
+
+    async def _start(
+        self, index: int, attempt: int, offer: _Offer, is_one_of_many: bool
+    ) -> KnownTask:
+        target = await self._daemon.finder.find(offer.address, trust_first_use=False)
+        problem = loop_problem(
+            self._plan.visited, lambda did: agent_name(did) == agent_name(target.did)
+        )
+        if problem:
+            raise CallError(ErrorKind.POLICY, problem)
+        if is_one_of_many:
+            # Until a peer is there nothing is sent, so that nothing can have run.
+            await self._daemon.reach(offer.address)
+        starting = asyncio.create_task(self._store(index, attempt, offer))
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
+        return await asyncio.shield(starting)
+
+    async def _store(self, index: int, attempt: int, offer: _Offer) -> KnownTask:
+        session, name = self._names(index, attempt)
+        log = await self._log_of(session)
+        if log is None:
+            log = await self._daemon.tasks.open_session(
+                offer.address, name=session, maker=Maker(self._log[-1])
+            )
+        conversation = await self._sessions.conversation(log)
+        visited = (*self._plan.visited, conversation.own)
+        message = Message(
+            id=str(uuid.uuid4()),
+            session=session,
+            task=name,
+            sender=conversation.own,
+            role=SenderRole.REQUESTER,
+            purpose=MessagePurpose.COMMUNICATION,
+            parts=self._contents[index] or (Part.value({}),),
+            metadata={VISITED: [*visited]},
+        )
+        task = Task(
+            id=name,
+            session=session,
+            requester=conversation.own,
+            executor=conversation.session.participants[0].id,
+            capability=offer.capability,
+            messages=(message,),
+            parent=self._task.id,
+        )
+        await self._daemon.tasks.create(log, task)
+        known = await self._known(log, name)
+        self._begun[index] = attempt, known
+        return known
+
+    async def _ended(self, known: KnownTask) -> KnownTask:
+        while True:
+            done, (known,) = await self._chronicle.wait([known.id], timeout=LOOK)
+            if done:
+                return known
+
+    def _names(self, index: int, attempt: int) -> tuple[str, str]:
+        """Return the ids on the wire of the session and the task of a try."""
+        begin = f"{self._task.session}/{self._task.id}/{index}/{attempt}"
+        made = (uuid.uuid5(uuid.NAMESPACE_OID, f"{begin}/{one}") for one in "st")
+        session, task = map(str, made)
+        return session, task
+
+    async def _log_of(self, session: str) -> str | None:
+        for own in self._daemon.own:
+            log = await self._sessions.find(own, session)
+            if log is not None:
+                return log
+        return None
+
+    async def _known(self, log: str, name: str) -> KnownTask:
+        return await self._daemon.tasks.task(await self._sessions.item_of(log, name))
+
+    # After a restart, and at the end
+
+    async def _find_begun(self, conversation: Conversation) -> None:
+        """Find what was started and told before a restart."""
+        for index, subtask in enumerate(self._plan.subtasks):
+            most = len(subtask.peers) or MAX_CANDIDATES
+            for attempt in reversed(range(most)):
+                session, name = self._names(index, attempt)
+                log = await self._log_of(session)
+                if log is None:
+                    continue
+                if name in (await self._sessions.conversation(log)).tasks:
+                    self._begun[index] = attempt, await self._known(log, name)
+                    break
+        for message in await self._chronicle.said(self._log, self._task.id):
+            if SUBTASK in message.metadata:
+                self._told_parts.add(message.metadata[SUBTASK])
+
+    async def _cancel_rest(self) -> None:
+        """Ask for the end of every part that has not ended."""
+        for _, known in self._begun.values():
+            with contextlib.suppress(AnpError):
+                await self._daemon.tasks.cancel(known.id)
+
+    async def _tell_end(self, index: int, outcome: _Outcome) -> None:
+        """Tell the result of a part, or why there is none, with its executor."""
+        if index in self._told_parts:
+            return
+        about: dict[str, Any] = {SUBTASK: index, "state": outcome.state}
+        parts: Sequence[Part] = ()
+        if outcome.known is not None:
+            task = outcome.known.task
+            about |= {"task": outcome.known.id, "executor": task.executor}
+        if outcome.passed:
+            about["passed"] = [*outcome.passed]
+        is_done = outcome.state == TaskState.COMPLETED and outcome.known is not None
+        if outcome.known is not None and is_done:
+            log, name = outcome.known.log, outcome.known.task.id
+            parts = contents_of(await results(self._sessions, log, name))
+        else:
+            about |= {"code": outcome.code, "reason": outcome.reason[:500]}
+            parts = [Part.text(outcome.reason or f"{outcome.state}")]
+        await self._report.post(
+            parts or [Part.text("")],
+            purpose=MessagePurpose.RESULT if is_done else MessagePurpose.COMMUNICATION,
+            metadata=about,
+            **({"final": False} if is_done else {}),
+        )
+
+
+def _passed(offer: _Offer, outcome: _Outcome) -> dict[str, str]:
+    executor = "" if outcome.known is None else outcome.known.task.executor
+    return {
+        "peer": offer.address,
+        "executor": executor,
+        "state": outcome.state,
+        "code": outcome.code,
+        "reason": outcome.reason[:500],
+    }
+
+
+def _may_have_run(outcome: _Outcome) -> bool:
+    if outcome.known is None or outcome.state == TaskState.REJECTED:
+        return False
+    return outcome.state == TaskState.COMPLETED or outcome.known.task.may_have_run

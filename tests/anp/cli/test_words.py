@@ -1,0 +1,108 @@
+"""The words of the command line are those of its files, and are loaded when needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+import typer
+
+from anp.cli.call import CallLine, quick_call
+from anp.cli.words import WORDS
+
+
+def commands_of(file: str) -> dict[str, str]:
+    """Return the words that a file adds, with the first sentences of their help."""
+    app = typer.Typer()
+    import_module(f"anp.cli.commands.{file}").register(app)
+    commands = typer.main.get_group(app).commands
+    return {name: one.get_short_help_str(500) for name, one in commands.items()}
+
+
+def test_the_table_has_the_words_of_all_files_with_their_help() -> None:
+    found: dict[str, str] = {}
+    for file in {word.file for word in WORDS.values()}:
+        found |= commands_of(file)
+    assert found == {name: word.summary for name, word in WORDS.items()}
+
+
+def loaded_by(*words: str) -> set[str]:
+    """Return the modules that a command line has loaded when it ends."""
+    script = (
+        "import sys\nfrom anp.__main__ import main\nsys.argv[1:] = sys.argv[2:]\n"
+        "try:\n    main()\nexcept SystemExit:\n    print('LOADED', *sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script, "-", *words], capture_output=True, text=True
+    )
+    return set(ran.stdout.rpartition("LOADED ")[2].split())
+
+
+def test_a_call_loads_no_library_but_the_standard_one(tmp_path: object) -> None:
+    home = ("--home", f"{tmp_path}/none")
+    loaded = loaded_by(*home, "call", "bob", "double", "-d", "{}", "--json")
+    assert "anp.cli.local_http" in loaded
+    assert not {"typer", "pydantic", "httpx", "asyncio", "cryptography"} & loaded
+    # A form that is not a usual one is read by the whole command line.
+    assert "typer" in loaded_by(*home, "call", "bob", "double", "--data={}")
+
+
+def test_help_loads_no_command() -> None:
+    loaded = loaded_by("--help")
+    assert "typer" in loaded
+    assert not any(name.startswith("anp.cli.commands") for name in loaded)
+
+
+LINES = (
+    ("call", "bob", "double"),
+    ("call", "bob", "double", "-d", '{"a": 1}', "--json"),
+    ("--home", "/h", "call", "bob", "double", "--timeout", "2.5"),
+    ("call", "--find", "double", "--trust-first-use"),
+    ("call", "-d", "-", "bob", "--mode", "protocol", "double"),
+    ("call", "bob", "double", "--protocol", "urn:x:1", "--idempotency-key", "k"),
+    ("call", "bob", "double", "--capability", "d", "--data", "--json"),
+)
+
+
+@pytest.mark.parametrize("words", LINES, ids=" ".join)
+def test_both_ways_read_a_line_alike(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str | None, bool, CallLine]] = []
+
+    def keep(settings: object, line: CallLine) -> None:
+        made.append((settings.home, settings.json, line))  # type: ignore[attr-defined]
+
+    monkeypatch.setattr("anp.cli.call.make_call", keep)
+    monkeypatch.setattr("anp.cli.commands.daemon.make_call", keep)
+    from anp.cli.app import run
+
+    assert run(words) == 0
+    assert quick_call(words) == 0
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("call", "--help"),
+        ("call", "a", "b", "c"),
+        ("call", "a", "b", "--timeout", "soon"),
+        ("call", "a", "b", "--timeout"),
+        ("call", "a", "b", "--timeout=3"),
+        ("call", "a", "b", "--nonsense"),
+        ("call", "a", "b", "--input-schema", "f"),
+        ("call", "a", "--", "b"),
+        ("--debug", "call", "a", "b"),
+        ("calls", "list"),
+        ("--home",),
+    ],
+    ids=" ".join,
+)
+def test_everything_else_is_left_to_the_whole_command_line(
+    words: tuple[str, ...],
+) -> None:
+    assert quick_call(words) is None

@@ -1,0 +1,206 @@
+"""Tasks whose parts are given to several daemons, and tasks that go on to the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anp.interaction.elements import Task
+from anp.interaction.plan import Subtask, TaskPlan
+from anp.sidecar.api.app import make_app
+from anp.sidecar.api.guard import Door
+from anp.sidecar.daemon import Daemon
+from anp.sidecar.plans import worker
+from anp.sidecar.tasks.chronicle import Chronicle
+from anp.sidecar.tasks.known import Maker
+from tests.clauses import clause
+from tests.e2e.neighbours import address, introduce, neighbours_in
+from tests.waiting import until
+
+OSLO = {"input": {"city": "Oslo"}}
+
+
+@asynccontextmanager
+async def api_of(daemon: Daemon) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(make_app(daemon, door=Door()))
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://anpd", timeout=60
+    ) as client:
+        yield client
+
+
+async def started(api: httpx.AsyncClient, **body: Any) -> str:
+    answer = await api.post("/v1/tasks", json=body)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["id"])
+
+
+async def ended(daemon: Daemon, api: httpx.AsyncClient, task: str) -> dict[str, Any]:
+    done, _ = await Chronicle(daemon.tasks.sessions).wait([task], timeout=30)
+    assert done
+    found: dict[str, Any] = (await api.get(f"/v1/tasks/{task}")).json()
+    return found
+
+
+def told(found: dict[str, Any]) -> list[tuple[int, str, Any]]:
+    """Return number, state and content of each part."""
+    return sorted(
+        (
+            one["metadata"]["subtask"],
+            one["metadata"]["state"],
+            one["parts"][0].get("value", one["parts"][0].get("text")),
+        )
+        for one in found["messages"]
+    )
+
+
+@clause("GBZ-59", "GBZ-60", "GBZ-61")
+async def test_a_master_gives_parts_to_others_and_has_their_results_in_one_place(
+    tmp_path: Path,
+) -> None:
+    async with neighbours_in(tmp_path, "one", "two") as all_of:
+        caller, one, two = all_of.values()
+        await introduce(caller, one=one, two=two)
+        parts = [{"peer": name, "capability": "weather.now", **OSLO} for name in all_of]
+        async with api_of(caller) as api:
+            whole = await started(api, subtasks=parts[1:])
+            found = await ended(caller, api, whole)
+            assert found["state"] == "completed"
+            assert told(found) == [
+                (0, "completed", {"city": "Oslo", "by": "one"}),
+                (1, "completed", {"city": "Oslo", "by": "two"}),
+            ]
+            executors = {one["metadata"]["executor"] for one in found["messages"]}
+            assert executors == {one.did, two.did}
+            # One after the other: behind a part that failed nothing is begun.
+            bad = {"peer": "one", "capability": "weather.fail", "text": "no"}
+            serial = await started(api, subtasks=[bad, parts[2]], dispatch="serial")
+            found = await ended(caller, api, serial)
+            assert (found["state"], len(found["messages"])) == ("failed", 1)
+            any_of = await started(
+                api, subtasks=[bad, parts[2]], dispatch="serial", wait="any"
+            )
+            found = await ended(caller, api, any_of)
+            assert found["state"] == "completed"
+            assert [state for _, state, _ in told(found)] == ["failed", "completed"]
+
+
+@clause("GBZ-59", "GBZ-62")
+async def test_a_task_that_is_handed_back_goes_to_the_next_and_never_in_a_circle(
+    tmp_path: Path,
+) -> None:
+    async with neighbours_in(tmp_path, "one", "two") as all_of:
+        caller, one, two = all_of.values()
+        await introduce(caller, one=one, two=two)
+        async with api_of(caller) as api:
+            names = ["no-one", "one", "two"]
+            now = {"capability": "weather.now", **OSLO}
+            proxied = await started(api, candidates=names, **now)
+            found = await ended(caller, api, proxied)
+            assert found["state"] == "completed", found
+            (message,) = found["messages"]
+            assert message["metadata"]["executor"] == one.did
+            (passed,) = message["metadata"]["passed"]
+            assert (passed["peer"], passed["code"]) == ("no-one", "usage")
+            missing = {"candidates": ["one", "two"], "capability": "weather.later"}
+            found = await ended(caller, api, await started(api, **missing))
+            assert (found["state"], found["code"]) == ("failed", "unknown_action")
+            assert found["reason"].count("there is no capability") == 2
+            # What may have run goes to nobody else.
+            broken = {"capability": "weather.fail", "text": "no"}
+            ran = await started(api, candidates=["one", "two"], **broken)
+            found = await ended(caller, api, ran)
+            assert (found["state"], found["may_have_run"]) == ("failed", True)
+            given = [one.task.capability for one in await two.tasks.sessions.tasks()]
+            assert "weather.fail" not in given
+            find = [{"find": "now", **OSLO} for _ in range(2)]
+            found = await ended(caller, api, await started(api, subtasks=find))
+            executors = {one["metadata"]["executor"] for one in found["messages"]}
+            assert executors == {one.did, two.did}
+            found = await ended(
+                caller, api, await started(api, find="now", proxy=True, **OSLO)
+            )
+            assert found["state"] == "completed"
+
+
+@clause("GBZ-62")
+async def test_no_task_goes_in_a_circle_and_a_cancelled_whole_cancels_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with neighbours_in(tmp_path, "one") as all_of:
+        caller, one = all_of.values()
+        await introduce(caller, one=one)
+        async with api_of(caller) as api:
+            # The peer does not know what is meant, and so asks: the task is at work.
+            whole = await started(api, candidates=["one"], text="something")
+            await until(lambda: one.tasks.desk.working == 1)
+            (there,) = await one.tasks.sessions.tasks()
+            visited = await one.plans.visited(there.id)
+            assert visited == (caller.did,)
+            back = TaskPlan(
+                subtasks=(Subtask(peers=(address(caller),)),), visited=visited
+            )
+            known = await one.plans.start(back, [], maker=Maker.OWNER)
+            _, (failed,) = await Chronicle(one.tasks.sessions).wait(
+                [known.id], timeout=20
+            )
+            assert failed.task.state == "failed"
+            assert "goes in a circle" in failed.task.reason
+            # A daemon that does not look is told so by the one that has it again.
+            monkeypatch.setattr(worker, "loop_problem", lambda *_: "")
+            known = await one.plans.start(back, [], maker=Maker.OWNER)
+            _, (failed,) = await Chronicle(one.tasks.sessions).wait(
+                [known.id], timeout=20
+            )
+            assert (failed.task.state, failed.task.code) == ("failed", "loop")
+            assert (await api.post(f"/v1/tasks/{whole}/cancel", json={})).is_success
+            found = await ended(caller, api, whole)
+            assert found["state"] == "canceled"
+            late = await started(api, candidates=["one"], text="more", timeout=0.5)
+            found = await ended(caller, api, late)
+            assert (found["state"], found["code"]) == ("failed", "deadline")
+            await until(lambda: one.tasks.desk.working == 0)
+            assert (await one.tasks.task(there.id)).task.state == "canceled"
+
+
+@clause("GBZ-62")
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_plan_goes_on_after_a_stop_and_starts_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stored: bool
+) -> None:
+    async with neighbours_in(tmp_path, "one") as all_of:
+        caller, one = all_of.values()
+        await introduce(caller, one=one)
+        create, reached = caller.tasks.create, asyncio.Event()
+
+        async def cut_off(log: str, task: Task) -> None:
+            if stored:
+                await create(log, task)
+            reached.set()
+            await asyncio.Event().wait()
+
+        async with api_of(caller) as api:
+            with monkeypatch.context() as patch:
+                patch.setattr(caller.tasks, "create", cut_off)
+                whole = await started(
+                    api, candidates=["one", address(one)], text="something"
+                )
+                await reached.wait()
+                await caller.tasks.desk.close()
+            await caller.tasks.resume()
+            await until(lambda: one.tasks.desk.working == 1)
+            known = [one async for one in _parts_of(caller)]
+            assert len(known) == 1
+            assert (await caller.tasks.task(whole)).task.state == "working"
+
+
+async def _parts_of(daemon: Daemon) -> AsyncIterator[str]:
+    for known in await daemon.tasks.sessions.tasks():
+        if known.task.parent:
+            yield known.id
