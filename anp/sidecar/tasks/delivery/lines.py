@@ -219,6 +219,12 @@ class Lines:
             if line.channel is channel and not found.done():
                 found.set_result(line)
 
+        def failed() -> None:
+            if not found.done():
+                found.set_exception(
+                    CallError(ErrorKind.PEER_UNREACHABLE, "the line did not begin")
+                )
+
         self.opened.append(note)
         try:
             using = asyncio.create_task(
@@ -226,9 +232,7 @@ class Lines:
             )
             self._using.add(using)
             using.add_done_callback(self._using.discard)
-            await asyncio.wait({found, using}, return_when=asyncio.FIRST_COMPLETED)
-            if not found.done():
-                raise CallError(ErrorKind.PEER_UNREACHABLE, "the line did not begin")
+            using.add_done_callback(lambda _: failed())
             return await found
         finally:
             self.opened.remove(note)
