@@ -45,6 +45,10 @@ def create_group(
     hub: Annotated[
         str | None, typer.Option(help="Peer that distributes its messages.")
     ] = None,
+    seal: Annotated[
+        bool | None,
+        typer.Option("--seal/--no-seal", help="The hub cannot read what is said."),
+    ] = None,
     join: Annotated[
         str, typer.Option(help="invite, apply, both or closed.")
     ] = "invite",
@@ -55,10 +59,6 @@ def create_group(
     rate: Annotated[
         int, typer.Option(help="Messages of one member in a minute; 0: no limit.")
     ] = 600,
-    seal: Annotated[
-        bool | None,
-        typer.Option(help="Let the hub, another daemon, read nothing of it."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a group."""
