@@ -112,6 +112,9 @@ class GroupHub:
 
         self._untold: dict[tuple[str, str], _Untold] = {}
         self._ids: dict[str, str] = {}
+        self.changed: Callable[[], object] = lambda: None
+        "Told when members or tickets change."
+
         self.log = GroupLog(
             shelf,
             machine.group.id,
@@ -269,6 +272,7 @@ class GroupHub:
     def _put(self, step: HubStep) -> None:
         if step.changed:
             self._follow_members()
+            self.changed()
         for tell in step.tells:
             if self._own(tell.to):
                 # It sees the tickets themselves.

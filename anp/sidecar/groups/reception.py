@@ -198,9 +198,8 @@ class GroupReception:
         group = replace(
             group, hub=own, owner=line.peer, members=(), extra={}, last=0, epoch=1
         )
-        self._hubs[group.id] = hub = GroupHub.create(
-            group, self._shelf, self._wires, own=self._is_own
-        )
+        hub = GroupHub.create(group, self._shelf, self._wires, own=self._is_own)
+        self._add_hub(hub)
         answer = GroupAcknowledgement(group=group.id, ref=ref, state=hub.group)
         self._do(self._answer(hub, line, answer))
 
@@ -316,6 +315,12 @@ class GroupReception:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many groups are open here"
             )
+
+    def _add_hub(self, hub: GroupHub) -> None:
+        self._hubs[hub.group.id] = hub
+        told = {"group": hub.group.id}
+        hub.changed = lambda: self.publish("group", told)
+        hub.changed()
 
     def _tell(self, member: GroupMember) -> None:
         told = {"group": member.group.id, "state": str(member.state)}

@@ -116,13 +116,14 @@ class GroupService(GroupReception):
         )
         for one in recent:
             machine.recall(number=one.number, by=one.by, ref=one.ref)
-        self._hubs[name] = GroupHub(
+        made = GroupHub(
             machine,
             self._shelf,
             self._wires,
             own=self._is_own,
             acknowledged=hub.acknowledged,
         )
+        self._add_hub(made)
 
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
@@ -194,9 +195,8 @@ class GroupService(GroupReception):
         )
         if hub:
             return await self._create_at(made, hub)
-        self._hubs[group] = one = GroupHub.create(
-            made, self._shelf, self._wires, own=self._is_own
-        )
+        one = GroupHub.create(made, self._shelf, self._wires, own=self._is_own)
+        self._add_hub(one)
         await one.log.durable()
         return self.known(group)
 

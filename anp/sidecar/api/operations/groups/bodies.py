@@ -85,8 +85,9 @@ class CreateBody:
     hub: PeerName | None = None
     "Peer that distributes its messages; without one this daemon does."
 
-    sealed: bool | None = None
-    "The hub cannot read what is said; without it as `groups.seal` says."
+    seal: bool | None = None
+    """True: the hub, which has to be another daemon, must not be able to read it; null
+    as the setting `groups.seal` says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
