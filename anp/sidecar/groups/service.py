@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
@@ -23,6 +24,7 @@ from anp.interaction.groups.operations import (
     GroupPost,
     Membership,
 )
+from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
 from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
 from anp.sidecar.groups.member import (
@@ -424,11 +426,23 @@ class GroupService(GroupReception):
         """Return all groups."""
         return [self.known(name) for name in (*self._hubs, *self._members)]
 
-    def watch(self, name: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+    async def watch(
+        self, name: str, *, after: int = 0
+    ) -> AsyncGenerator[StoredEvent, None]:
         """Yield the events of a group from a number on, and wait for new ones."""
         hub = self._hubs.get(name)
         log = self._elsewhere(name).log if hub is None else hub.log
-        return log.watch(after=after)
+        async with contextlib.aclosing(log.watch(after=after)) as events:
+            async for one in events:
+                yield one if hub is None else await self._marked(one)
+
+    async def _marked(self, event: StoredEvent) -> StoredEvent:
+        """Check the signature at the hub, which distributes without looking at it."""
+        found = read_group_frame(event.data, max_size=len(event.data))
+        post = found.operation
+        if isinstance(post, GroupPost) and post.signature is not None:
+            return replace(event, mark=await self._signatures.mark(post))
+        return event
 
     @property
     def watchers(self) -> int:
