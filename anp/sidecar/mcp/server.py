@@ -23,6 +23,7 @@ from anp.sidecar.mcp.contents import with_blocks
 from anp.sidecar.mcp.groups import GROUP_TOOLS, GroupTools
 from anp.sidecar.mcp.inbox import INBOX_TOOLS, InboxTools
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
+from anp.sidecar.mcp.subscriptions import SUBSCRIPTION_TOOLS, SubscriptionTools
 from anp.sidecar.mcp.tasks import TASK_TOOLS, TaskTools
 from anp.version import daemon_version
 from negotiation.exact_numbers import write_json
@@ -147,14 +148,21 @@ CALL = types.Tool(
 )
 
 
-GENERAL: Final = (FIND, DESCRIBE, CALL, *TASK_TOOLS, *INBOX_TOOLS, *GROUP_TOOLS)
+GENERAL: Final = (
+    *(FIND, DESCRIBE, CALL),
+    *TASK_TOOLS,
+    *INBOX_TOOLS,
+    *SUBSCRIPTION_TOOLS,
+    *GROUP_TOOLS,
+)
 "The tools that every client gets."
 
 PROPERTIES: Final = {
     tool.name: tuple(tool.input_schema["properties"])
-    for tool in (*TASK_TOOLS, *INBOX_TOOLS, *GROUP_TOOLS)
+    for tool in (*TASK_TOOLS, *INBOX_TOOLS, *SUBSCRIPTION_TOOLS, *GROUP_TOOLS)
 }
 INBOX_NAMES: Final = frozenset(tool.name for tool in INBOX_TOOLS)
+SUBSCRIPTION_NAMES: Final = frozenset(tool.name for tool in SUBSCRIPTION_TOOLS)
 GROUP_NAMES: Final = frozenset(tool.name for tool in GROUP_TOOLS)
 
 
@@ -226,6 +234,7 @@ class _Face:
         self._tools: dict[str, _PeerTool] = {}
         self._tasks = TaskTools(api)
         self._inbox = InboxTools(api)
+        self._subscriptions = SubscriptionTools(api)
         self._groups = GroupTools(api)
 
     async def list_tools(
@@ -257,6 +266,8 @@ class _Face:
                     given = dict(_only(arguments, *PROPERTIES[name]))
                     if name in INBOX_NAMES:
                         return await self._inbox.call(name, given)
+                    if name in SUBSCRIPTION_NAMES:
+                        return await self._subscriptions.call(name, given)
                     if name in GROUP_NAMES:
                         return await self._groups.call(name, given)
                     return await self._tasks.call(context, name, given)

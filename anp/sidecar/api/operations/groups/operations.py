@@ -75,6 +75,7 @@ class GroupOperations:
                 policy=body.policy.policy(),
                 admins=body.admins,
                 hub=body.hub or "",
+                sealed=body.seal,
             )
         )
         for peer in body.invite:
