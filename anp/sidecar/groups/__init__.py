@@ -14,4 +14,6 @@
 * `sealed_desk`: The seat of a member in a sealed group, between its log and its hub.
 * `seat`: Our seat in one sealed group: what we say is sealed, what comes is opened.
 * `did_keys`: Keys of DIDs that sign things in groups, checked once each.
+* `reception`: The operations of peers about groups: taken at the hub, or as one of its
+  members.
 """
