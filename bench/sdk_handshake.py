@@ -2,7 +2,7 @@
 """Seconds of CPU of one handshake of the official SDK; see `bench.frames`.
 
 Run with the SDK's own environment, from a folder outside this repository, because both
-packages are called `anp`: `python -P sdk_handshake.py ROUNDS HANDSHAKES` prints one line
+packages are called `anp`: `python -P sdk_handshake.py ROUNDS HANDSHAKES` prints a line
 for each round. Both sides are in this process, and only pass each other their messages.
 """
 
@@ -11,10 +11,11 @@ import json
 import sys
 import time
 
-from anp.e2e_encryption.short_term_key_generater import ShortTermKeyGenerater
-from anp.utils.crypto_tool import generate_bitcoin_address
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from anp.e2e_encryption.short_term_key_generater import ShortTermKeyGenerater
+from anp.utils.crypto_tool import generate_bitcoin_address
 
 
 def party():
@@ -59,7 +60,7 @@ async def shake_hands(one, two):
         # Its event is set and cleared at once; let it be noticed.
         for _ in range(4):
             await asyncio.sleep(0)
-    assert active.result() and passive.result()
+    assert (active.result(), passive.result()) == (True, True)
 
 
 async def main():

@@ -23,7 +23,7 @@ class Pipe:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._outbox: asyncio.Queue[str | None] = asyncio.Queue()
+        self._outbox: asyncio.Queue[str | bytes | None] = asyncio.Queue()
 
     @property
     def address(self) -> str:
@@ -44,8 +44,8 @@ class Pipe:
         by_peer = protocol.close_rcvd_then_sent
         return "the peer's daemon stopped" if by_peer else "our daemon stops"
 
-    def put(self, text: str) -> None:
-        """Have a text sent."""
+    def put(self, text: str | bytes) -> None:
+        """Have a text sent; bytes go as a binary message."""
         self._outbox.put_nowait(text)
 
     def finish(self) -> None:

@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.envelopes import EnvelopeWriter
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     IV_SIZE,
@@ -21,8 +22,6 @@ from anp.wire.messages import (
     EncryptedData,
     Envelope,
     encode_base64,
-    format_timestamp,
-    render,
 )
 
 __all__ = [
@@ -53,6 +52,9 @@ class ProtocolType(IntEnum):
     APPLICATION = 1
     NATURAL_LANGUAGE = 2
     VERIFICATION = 3
+
+
+_TYPES = tuple(ProtocolType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,8 @@ def encode_frame(frame: Frame, frame_format: FrameFormat = FORMAT_1_0) -> bytes:
     Args:
         frame_format: That of the channel, which its handshake has settled.
     """
-    size = frame_format.header_size
-    header = frame.protocol_type << _reserved_bits(frame_format)
-    return header.to_bytes(size, "big") + frame.data
+    first = frame.protocol_type << 8 - _TYPE_BITS
+    return bytes((first, *bytes(frame_format.header_size - 1))) + frame.data
 
 
 def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
@@ -129,12 +130,7 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
             ErrorCode.NOT_ALLOWED,
             f"a frame of {len(data)} bytes, without a header of {size}",
         )
-    header = int.from_bytes(data[:size], "big")
-    return Frame(ProtocolType(header >> _reserved_bits(frame_format)), data[size:])
-
-
-def _reserved_bits(frame_format: FrameFormat) -> int:
-    return 8 * frame_format.header_size - _TYPE_BITS
+    return Frame(_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:])
 
 
 def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
@@ -159,9 +155,13 @@ def decrypt(key: bytes, data: EncryptedData) -> bytes:
     Raises:
         PeerError: `DECRYPTION_FAILED`.
     """
-    iv, tag, ciphertext = data.decode()
+    return _opened(AESGCM(key), data)
+
+
+def _opened(cipher: AESGCM, data: EncryptedData) -> bytes:
+    iv, sealed, authenticated = data.sealed()
     try:
-        return AESGCM(key).decrypt(iv, ciphertext + tag, None)
+        return cipher.decrypt(iv, sealed, authenticated)
     except InvalidTag:
         raise PeerError(
             ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext"
@@ -178,8 +178,9 @@ def seal(
     iv: bytes,
     timestamp: datetime,
     version: str = FORMAT_1_0.version,
-) -> str:
-    """Return a `message` that carries `plaintext` (ANP-11).
+    binary: bool = False,
+) -> str | bytes:
+    """Return one `message` that carries `plaintext` (ANP-11); see `EnvelopeWriter`.
 
     Args:
         plaintext: A frame: header byte and protocol data.
@@ -190,21 +191,14 @@ def seal(
     Raises:
         LocalError: The iv does not have 12 bytes.
     """
-    head = render(
-        {
-            "version": version,
-            "type": "message",
-            "timestamp": format_timestamp(timestamp),
-            "messageId": message_id,
-            "sourceDid": source_did,
-            "destinationDid": destination_did,
-            "secretKeyId": keys.secret_key_id,
-        }
+    writer = EnvelopeWriter(
+        keys,
+        source_did=source_did,
+        destination_did=destination_did,
+        version=version,
+        binary=binary,
     )
-    # Base64 may be long, and needs no look at each character.
-    data = encrypt(keys.send_key, plaintext, iv=iv)
-    fields = ",".join(f'"{name}":"{value}"' for name, value in data.items())
-    return f'{head[:-1]},"encryptedData":{{{fields}}}}}'
+    return writer.write(plaintext, message_id=message_id, iv=iv, timestamp=timestamp)
 
 
 def check_envelope_dids(
@@ -248,4 +242,4 @@ def open_envelope(keys: SessionKeys, envelope: Envelope) -> bytes:
     """
     if envelope.secret_key_id != keys.secret_key_id:
         raise PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "secretKeyId is not ours")
-    return decrypt(keys.receive_key, envelope.encrypted_data)
+    return _opened(keys.receive_cipher, envelope.encrypted_data)
