@@ -19,11 +19,12 @@ FAREWELL = "shutting down"
 
 
 class Pipe:
-    """Sends texts in order; `write` does it in a task of its own."""
+    """Sends texts in order, at once or, while the other end is slow, by `write`."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self._outbox: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        self._finished = False
 
     @property
     def address(self) -> str:
@@ -46,10 +47,26 @@ class Pipe:
 
     def put(self, text: str | bytes) -> None:
         """Have a text sent; bytes go as a binary message."""
-        self._outbox.put_nowait(text)
+        connection = self.connection
+        if (
+            connection.paused
+            or self._finished
+            or connection.protocol.state is not State.OPEN
+            or not self._outbox.empty()
+        ):
+            self._outbox.put_nowait(text)
+            return
+        # As `Connection.send` does, less the task that would have to wake up for it:
+        # nothing waits, so it need not wait either.
+        if isinstance(text, bytes):
+            connection.protocol.send_binary(text)
+        else:
+            connection.protocol.send_text(text.encode())
+        connection.send_data()
 
     def finish(self) -> None:
         """Have `write` return when everything before is sent."""
+        self._finished = True
         self._outbox.put_nowait(None)
 
     async def write(self) -> None:

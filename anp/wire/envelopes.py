@@ -38,7 +38,6 @@ __all__ = [
     "EnvelopeWriter",
     "OpenData",
     "binary_key_id",
-    "is_binary",
     "read_envelope",
     "read_message",
 ]
@@ -198,12 +197,6 @@ def _read_binary(data: bytes) -> Envelope:
         encrypted_data=OpenData(data[start:sealed], view[sealed:], data[:start]),
         version=version,
     )
-
-
-def is_binary(envelope: Envelope) -> bool:
-    """Return whether an envelope came in the binary form."""
-    data = envelope.encrypted_data
-    return isinstance(data, OpenData) and data.sealed()[2] is not None
 
 
 def binary_key_id(data: bytes) -> str | None:

@@ -38,6 +38,7 @@ __all__ = [
     "encrypt",
     "find_format",
     "open_envelope",
+    "open_sealed",
     "seal",
 ]
 
@@ -55,6 +56,7 @@ class ProtocolType(IntEnum):
 
 
 _TYPES = tuple(ProtocolType)
+_HEADERS = tuple(bytes((one << 8 - _TYPE_BITS,)) for one in _TYPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,8 @@ def encode_frame(frame: Frame, frame_format: FrameFormat = FORMAT_1_0) -> bytes:
     Args:
         frame_format: That of the channel, which its handshake has settled.
     """
-    first = frame.protocol_type << 8 - _TYPE_BITS
-    return bytes((first, *bytes(frame_format.header_size - 1))) + frame.data
+    header = _HEADERS[frame.protocol_type]
+    return header.ljust(frame_format.header_size, b"\0") + frame.data
 
 
 def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
@@ -155,11 +157,20 @@ def decrypt(key: bytes, data: EncryptedData) -> bytes:
     Raises:
         PeerError: `DECRYPTION_FAILED`.
     """
-    return _opened(AESGCM(key), data)
+    return open_sealed(AESGCM(key), *data.sealed())
 
 
-def _opened(cipher: AESGCM, data: EncryptedData) -> bytes:
-    iv, sealed, authenticated = data.sealed()
+def open_sealed(
+    cipher: AESGCM,
+    iv: bytes,
+    sealed: bytes | memoryview,
+    authenticated: bytes | None,
+) -> bytes:
+    """Return the plaintext of what `EncryptedData.sealed` returned.
+
+    Raises:
+        PeerError: `DECRYPTION_FAILED`.
+    """
     try:
         return cipher.decrypt(iv, sealed, authenticated)
     except InvalidTag:
@@ -242,4 +253,4 @@ def open_envelope(keys: SessionKeys, envelope: Envelope) -> bytes:
     """
     if envelope.secret_key_id != keys.secret_key_id:
         raise PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "secretKeyId is not ours")
-    return _opened(keys.receive_cipher, envelope.encrypted_data)
+    return open_sealed(keys.receive_cipher, *envelope.encrypted_data.sealed())

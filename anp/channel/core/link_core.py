@@ -35,7 +35,7 @@ from anp.channel.core.traffic import (
 )
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
 from anp.wire.envelopes import read_message
-from anp.wire.frames import Frame
+from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import Identity
 from anp.wire.messages import (
     DestinationHello,
@@ -466,6 +466,11 @@ class LinkCore:
             channel.sent_ids.clear()
             self._output.tell(ChannelProved(opened.channel_id))
         self._look_at_use(channel)
+        if frame.protocol_type is ProtocolType.APPLICATION:
+            # Neither an optional type nor a word about the channel itself.
+            received = FrameReceived(opened.channel_id, frame, envelope.message_id)
+            self._output.tell(received)
+            return
         missing = missing_capability(frame.protocol_type, channel.capabilities)
         if missing is not None:
             self._ignore(channel, missing, now=now)

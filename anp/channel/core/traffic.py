@@ -21,7 +21,6 @@ from anp.wire.envelopes import (
     EXTENSION_BINARY,
     EnvelopeWriter,
     binary_key_id,
-    is_binary,
 )
 from anp.wire.frames import (
     Frame,
@@ -30,7 +29,7 @@ from anp.wire.frames import (
     check_envelope_version,
     decode_frame,
     encode_frame,
-    open_envelope,
+    open_sealed,
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import IV_SIZE, Envelope, MetaProtocol
@@ -246,6 +245,7 @@ class OpenChannel:
         )
         self.keys = keys
         self._takes_binary = EXTENSION_BINARY in opened.extensions
+        self._terms = opened.peer_did, opened.local_did, opened.frame_format.version
         self._writer = EnvelopeWriter(
             keys,
             source_did=opened.local_did,
@@ -353,8 +353,8 @@ class OpenChannel:
             return False
         renewal = self._config.renewal
         if self._counter is not None and self._window is not None:
-            most = max(self._counter.next, self._window.highest)
-            return most >= renewal.messages
+            most = renewal.messages
+            return self._counter.next >= most or self._window.highest >= most
         return max(self._sent, len(self._seen_ivs or ())) >= renewal.plain_messages
 
     def keep(self) -> tuple[int, int]:
@@ -410,28 +410,27 @@ class OpenChannel:
                 when the key is used up.
             FrameOverLimit: It has more bytes than both sides agreed on.
         """
-        opened = self.opened
-        check_envelope_dids(
-            envelope, source_did=opened.peer_did, destination_did=opened.local_did
-        )
-        check_envelope_version(envelope, opened.frame_format.version)
-        if is_binary(envelope) and not self._takes_binary:
+        peer_did, local_did, version = self._terms
+        check_envelope_dids(envelope, source_did=peer_did, destination_did=local_did)
+        check_envelope_version(envelope, version)
+        iv, sealed, head = envelope.encrypted_data.sealed()
+        if head is not None and not self._takes_binary:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"
             )
-        plaintext = open_envelope(self.keys, envelope)
+        plaintext = open_sealed(self.keys.receive_cipher, iv, sealed, head)
         # Only what decrypts is remembered, or anybody could fill the memory.
         if self._window is not None:
-            counter = counter_of(envelope.iv)
-            self._window.check(counter)
+            counter = counter_of(iv)
             if self.kept and counter > self.claimed:
+                self._window.check(counter)
                 return None
             self._window.add(counter)
         elif self._seen_ivs is not None:
-            self._seen_ivs.check(envelope.iv)
+            self._seen_ivs.check(iv)
         agreed = self._max_message
         if agreed is not None and len(plaintext) > agreed:
             raise FrameOverLimit(
                 f"a frame of {len(plaintext)} bytes, agreed were {agreed}"
             )
-        return decode_frame(plaintext, opened.frame_format)
+        return decode_frame(plaintext, self.opened.frame_format)
