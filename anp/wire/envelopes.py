@@ -210,7 +210,7 @@ def binary_key_id(data: bytes) -> str | None:
 def _head_fields(head: bytes) -> tuple[str, str, str, str]:
     """Return version, secretKeyId, sourceDid and destinationDid."""
     fields, at = [], 0
-    while at < len(head):
+    while at < len(head) and len(fields) < 5:
         begin = at + _LENGTH
         at = begin + int.from_bytes(head[at:begin], "big")
         fields.append(head[begin:at])

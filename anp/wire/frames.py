@@ -189,9 +189,8 @@ def seal(
     iv: bytes,
     timestamp: datetime,
     version: str = FORMAT_1_0.version,
-    binary: bool = False,
-) -> str | bytes:
-    """Return one `message` that carries `plaintext` (ANP-11); see `EnvelopeWriter`.
+) -> str:
+    """Return one `message` that carries `plaintext`, as JSON (ANP-11).
 
     Args:
         plaintext: A frame: header byte and protocol data.
@@ -207,9 +206,11 @@ def seal(
         source_did=source_did,
         destination_did=destination_did,
         version=version,
-        binary=binary,
+        binary=False,
     )
-    return writer.write(plaintext, message_id=message_id, iv=iv, timestamp=timestamp)
+    text = writer.write(plaintext, message_id=message_id, iv=iv, timestamp=timestamp)
+    assert isinstance(text, str)
+    return text
 
 
 def check_envelope_dids(
