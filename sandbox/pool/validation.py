@@ -1,10 +1,11 @@
 """Checks schemas and values in separate workers, each check under a deadline.
 
 A value that fits a schema that is proved harmless is told without a worker
-(`sandbox.plain_schemas`). Every other check first gets a short time, `QUICK`, which nearly all need a tenth of. One that
-takes longer is broken off and done again in the lane of long checks, so that quick ones
-never wait behind long ones. In both lanes each user of the workers has a fair share
-(`sandbox.pool.shares`), and one worker is kept for the owner and for listed peers.
+(`sandbox.plain_schemas`). Every other check first gets a short time, `QUICK`, which
+nearly all need a tenth of. One that takes longer is broken off and done again in the
+lane of long checks, so that quick ones never wait behind long ones. In both lanes each
+user of the workers has a fair share (`sandbox.pool.shares`), and one worker is kept for
+the owner and for listed peers.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class SchemaValidator:
         return await self._check({"op": "validate", "schema": schema, "data": value})
 
     async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
-        """Check bytes that should be JSON (RFC 8259) against a schema; as `validate`."""
+        """Check bytes that should be JSON against a schema; as `validate`."""
         if self._plain.fits_json(schema, data):
             return []
         return await self._check(
