@@ -27,7 +27,6 @@ __all__ = [
     "print_one",
     "progress",
     "protocol_of",
-    "table",
     "transient",
     "visible",
     "when",

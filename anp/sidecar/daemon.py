@@ -163,7 +163,7 @@ class Daemon:
         self.housekeeper = Housekeeper(
             self.store,
             lambda: configured_dids(self.config),
-            also=self.tasks.prune,
+            also=self._prune,
         )
         self.events = EventHub()
         self.subscriptions = make_subscriptions(
@@ -180,6 +180,10 @@ class Daemon:
             publish=self.events.publish,
         )
         self.groups.publish = self.subscriptions.publish
+        self.consensus.awaits = lambda peer: (
+            self.tasks.sessions.standing.is_awaited(peer)
+            or self.subscriptions.given.awaits(peer)
+        )
         keys = CallKeys(self.store, peers.key.derive(PURPOSE))
         self.calls = CallDesk(self.dispatcher.call, self.events, keys=keys)
         self.agreer.desk.on_event = self.calls.negotiation
@@ -262,6 +266,11 @@ class Daemon:
             for work in works:
                 stack.callback(asyncio.create_task(work()).cancel)
             yield
+
+    async def _prune(self) -> None:
+        """Drop the sessions and groups that are older than the owner wants."""
+        await self.tasks.prune()
+        await self.groups.prune()
 
     def _call_ended(self, entry: CallEntry) -> None:
         """Tell who follows the events of a call that has its entry in the log."""

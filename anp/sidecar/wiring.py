@@ -488,7 +488,6 @@ def make_calls(
     acceptor.tasks = A2aChannels(
         tasks, peers.identities.canonical, offer.capability_calls.gate
     ).serve
-    offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks

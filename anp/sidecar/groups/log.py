@@ -123,10 +123,14 @@ class GroupLog:
         Args:
             content: A message of the protocol, as JSON.
         """
-        for events in (self._waiting, self._recent):
-            for place, one in enumerate(events):
-                if one.number == number:
-                    events[place] = one.unlocked(content)
+        for place, one in enumerate(self._waiting):
+            if one.number == number:
+                self._waiting[place] = new = one.unlocked(content)
+                self._waiting_size += len(new.data) - len(one.data)
+        for place, one in enumerate(self._recent):
+            if one.number == number:
+                self._recent[place] = new = one.unlocked(content)
+                self._recent_size += len(new.data) - len(one.data)
         self.put((), rows={late_row(number): content})
         for late in self._watchers.values():
             late.append(number)
@@ -225,8 +229,9 @@ class GroupLog:
                 await self._save(batch, head, is_open, self._next_rows(batch))
                 if head is not None:
                     self._heads_stored = heads
-                for one in batch:
-                    self._waiting.popleft()
+                for _ in batch:
+                    # It may have been unlocked while it was written.
+                    one = self._waiting.popleft()
                     self._waiting_size -= len(one.data)
                     self._remember(one)
                 self._trim()

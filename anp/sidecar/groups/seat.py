@@ -107,6 +107,9 @@ class SealedSeat:
         random_bytes: RandomBytes,
     ) -> None:
         """Take a seat in a group that `owner` founded, which may be ourselves."""
+        self.admins: frozenset[str] = frozenset()
+        "Agents that become admins when we, as the owner, let them in."
+
         self._me = signer.did
         self._group = group
         self._random = random_bytes
@@ -270,8 +273,16 @@ class SealedSeat:
         rank = self._rank()
         if not seated.wanted or rank not in {MemberRank.OWNER, MemberRank.ADMIN}:
             return
+        is_owner = rank is MemberRank.OWNER
         changes = [
-            MemberChange(ChangeKind(kind), did) for did, kind in seated.wanted.items()
+            MemberChange(
+                ChangeKind(kind),
+                did,
+                MemberRank.ADMIN
+                if is_owner and did in self.admins and kind == ChangeKind.ADD
+                else MemberRank.MEMBER,
+            )
+            for did, kind in seated.wanted.items()
         ]
         try:
             entry = self._member.propose(changes, at=wall_now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -53,6 +54,9 @@ logger = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT: Final = 30.0
 "Seconds for which a hub may take to answer."
+
+DAY: Final = 86_400.0
+"Seconds."
 
 RECALLED: Final = 4096
 "Newest events that a hub knows again after a restart."
@@ -169,13 +173,14 @@ class GroupService:
         )
         for one in recent:
             machine.recall(number=one.number, by=one.by, ref=one.ref)
-        self._hubs[name] = GroupHub(
+        made = GroupHub(
             machine,
             self._shelf,
             self._wires,
             own=self._is_own,
             acknowledged=hub.acknowledged,
         )
+        self._add_hub(made)
 
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
@@ -187,6 +192,21 @@ class GroupService:
         for task in self._doing:
             task.cancel()
         await asyncio.gather(*self._doing, return_exceptions=True)
+
+    async def prune(self) -> None:
+        """Delete groups that ended long ago, and old events of the others."""
+        before = time.time() - self._config.keep_days * DAY
+        for name in await asyncio.to_thread(self._shelf.ended, older_than=before):
+            try:
+                await self.forget(name)
+            except (CallError, NoGroup) as exc:
+                logger.info("group not deleted group=%s: %s", name, exc)
+        for name, hub in list(self._hubs.items()):
+            hub.first = max(hub.first, hub.group.last + 1 - self._config.keep_events)
+            await asyncio.to_thread(self._shelf.trim, name, before=hub.first)
+        for name, member in list(self._members.items()):
+            first = member.log.last + 1 - self._config.keep_events
+            await asyncio.to_thread(self._shelf.trim, name, before=first)
 
     # Commands of the agent.
 
@@ -232,9 +252,8 @@ class GroupService:
         )
         if hub:
             return await self._create_at(made, hub)
-        self._hubs[group] = one = GroupHub.create(
-            made, self._shelf, self._wires, own=self._is_own
-        )
+        one = GroupHub.create(made, self._shelf, self._wires, own=self._is_own)
+        self._add_hub(one)
         await one.log.durable()
         return self.known(group)
 
@@ -389,11 +408,15 @@ class GroupService:
         parts: Sequence[Part],
         *,
         metadata: dict[str, Any] | None = None,
+        session: str = "",
+        task: str = "",
         timeout: float = 10.0,
     ) -> tuple[str, int | None]:
         """Say something to a group.
 
         Args:
+            session: Id of the session that it is about; empty for the group itself.
+            task: Id of the task in that session that it is about.
             timeout: Seconds to wait for the hub.
 
         Returns:
@@ -402,7 +425,8 @@ class GroupService:
         known = self.known(name)
         message = Message(
             id=uuid.uuid4().hex,
-            session=name,
+            session=session or name,
+            task=task,
             sender=known.own,
             role=_role(known),
             purpose=MessagePurpose.COMMUNICATION,
@@ -593,9 +617,8 @@ class GroupService:
         group = replace(
             group, hub=own, owner=line.peer, members=(), extra={}, last=0, epoch=1
         )
-        self._hubs[group.id] = hub = GroupHub.create(
-            group, self._shelf, self._wires, own=self._is_own
-        )
+        hub = GroupHub.create(group, self._shelf, self._wires, own=self._is_own)
+        self._add_hub(hub)
         answer = GroupAcknowledgement(group=group.id, ref=ref, state=hub.group)
         self._do(self._answer(hub, line, answer))
 
@@ -731,6 +754,11 @@ class GroupService:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many groups are open here"
             )
+
+    def _add_hub(self, hub: GroupHub) -> None:
+        self._hubs[hub.group.id] = hub
+        told = {"group": hub.group.id}
+        hub.changed = lambda: self.publish("group", told)
 
     def _tell(self, member: GroupMember) -> None:
         told = {"group": member.group.id, "state": str(member.state)}

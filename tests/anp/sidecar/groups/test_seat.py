@@ -10,6 +10,7 @@ from anp.interaction.elements import Message, Part, PartKind, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.operations import GroupAct, Membership
 from anp.interaction.sealing.errors import SealingFault, Suspicion
+from anp.interaction.sealing.membership import MemberRank
 from anp.sidecar.groups.seat import SealedSeat, SeatAlarm
 from tests.anp.interaction.sealing.circle import (
     GROUP,
@@ -241,3 +242,30 @@ def test_a_message_over_the_limit_is_refused_before_it_is_sealed(hub: Hub) -> No
     hub.say("bob", "x" * 40_000)
     hub.settle()
     assert not hub.alarms
+
+
+def test_admins_that_the_owner_named_let_others_in(hub: Hub) -> None:
+    hub.seats["ann"].admins = frozenset({did_of("dan")})
+    hub.seats["ann"].welcome(did_of("dan"))
+    hub.join("dan")
+    hub.settle()
+    assert hub.seats["bob"].members[did_of("dan")] is MemberRank.ADMIN
+    hub.seats["dan"].welcome(did_of("eve"))
+    hub.join("eve")
+    hub.settle()
+    hub.say("eve", "let in by dan")
+    hub.settle()
+    assert hub.read["bob"] == ["let in by dan"]
+    assert not hub.alarms
+
+
+def test_the_owner_catches_up_with_those_that_left_while_it_was_away(hub: Hub) -> None:
+    members = {did_of("ann"), did_of("bob")}
+    step = hub.seats["ann"].compare(members, wall_now=NOW)
+    hub.log += [("ann", one) for one in step.send]
+    del hub.joined["cyd"]
+    hub.settle()
+    assert hub.seats["bob"].members.keys() == members
+    # Whom the hub names beyond that is no member.
+    step = hub.seats["ann"].compare(members | {did_of("ghost")}, wall_now=NOW)
+    assert step.send == []

@@ -14,6 +14,7 @@ import * as protocols from "./pages/protocols.js";
 import * as protocol from "./pages/protocol.js";
 import * as session from "./pages/session.js";
 import * as spend from "./pages/spend.js";
+import * as subscriptions from "./pages/subscriptions.js";
 import * as tasks from "./pages/tasks.js";
 
 const SECTIONS = [
@@ -23,6 +24,7 @@ const SECTIONS = [
   ["protocols", "Protocols"],
   ["calls", "Calls"],
   ["tasks", "Tasks"],
+  ["subscriptions", "Subscriptions"],
   ["peers", "Peers"],
   ["spend", "Spend"],
   ["daemon", "Daemon"],
@@ -39,6 +41,8 @@ const PAGES = [
   [/^calls\/([\w-]+)$/, call.show],
   [/^tasks$/, tasks.show],
   [/^tasks\/([0-9a-z]+)$/, session.show],
+  [/^subscriptions$/, subscriptions.show],
+  [/^subscriptions\/([0-9a-z]+)$/, subscriptions.showOne],
   [/^peers$/, peers.show],
   [/^peers\/(.+)$/, peers.showOne],
   [/^spend$/, spend.show],

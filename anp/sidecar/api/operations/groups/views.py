@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,6 +89,37 @@ class GroupInvitationView:
     "The hub is no listed peer, so that only the owner accepts."
 
 
+@dataclass(frozen=True, slots=True)
+class GroupAlarmView:
+    """A sign that the hub of a sealed group, or a member, does what it should not."""
+
+    at: float
+    "When it was noticed, in seconds since 1970."
+
+    code: str
+    """`forged`, `invalid`, `gap`, `reordered`, `unseen`, `fork`, `ghost`, `unreadable`,
+    `not_allowed`, `not_member` or `no_key`."""
+
+    by: str
+    "DID in whose name the thing came."
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSealingView:
+    """The members of a sealed group by the word of its admins."""
+
+    epoch: int
+    "Grows with every change that an admin signed; 0 while none has come."
+
+    members: Mapping[str, str]
+    "`owner`, `admin` or `member` by DID."
+
+    alarms: Sequence[GroupAlarmView]
+    "The newest ones since the daemon started, at most 100."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
     """A group, as far as this daemon knows it."""
@@ -130,6 +161,9 @@ class GroupView:
     policy: GroupPolicyView
     sealed: bool
     "The members encrypt what they say, so that the hub cannot read it."
+
+    sealing: GroupSealingView | None
+    "Members and alarms of a sealed group in which this agent is."
 
     waiting: Sequence[GroupTicketView]
     "Open invitations and applications, for those who manage the group."
@@ -179,8 +213,19 @@ def group_view(known: KnownGroup) -> GroupView:
         last=known.last,
         policy=_policy(group.policy),
         sealed=group.sealed,
+        sealing=_sealing(known.sealing),
         waiting=[_ticket(one) for one in known.tickets],
         invitation=invitation,
+    )
+
+
+def _sealing(view: dict[str, Any] | None) -> GroupSealingView | None:
+    if view is None:
+        return None
+    return GroupSealingView(
+        epoch=view["epoch"],
+        members=view["members"],
+        alarms=[GroupAlarmView(**one) for one in view["alarms"]],
     )
 
 

@@ -1,0 +1,92 @@
+"""Messages whose keys come late, in the log of a member."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from anp.sidecar.groups.log import GroupLog
+from anp.sidecar.groups.shelf import LOCKED, SEALED, GroupShelf, StoredEvent
+from cache.store import Store
+from tests.waiting import until
+
+CONTENT = b'{"id": "m", "dataItems": [{"type": "text/plain", "payload": "late"}]}'
+
+
+def event(number: int, mark: str = LOCKED) -> StoredEvent:
+    frame = {"op": "message.send", "groupId": "g", "groupSeq": number, "id": "sealed"}
+    return StoredEvent(number, "did:test:ann", 0, json.dumps(frame).encode(), mark)
+
+
+def log_of(shelf: GroupShelf, last: int = 0) -> GroupLog:
+    return GroupLog(shelf, "g", head=lambda: (b"head", True), last=last)
+
+
+def shown(one: StoredEvent) -> tuple[int, str, Any]:
+    frame = one.frame()
+    assert frame["groupSeq"] == one.number
+    return one.number, one.mark, frame.get("dataItems", [{}])[0].get("payload")
+
+
+async def test_what_is_unlocked_is_read_in_its_place_and_watched_again(
+    tmp_path: Path,
+) -> None:
+    with Store(tmp_path) as store:
+        shelf = GroupShelf(store, bytes(32))
+        log = log_of(shelf)
+        log.put([event(1), event(2)], rows={"seat": b"state"})
+        await log.durable()
+        found: list[tuple[int, str, Any]] = []
+
+        async def watch() -> None:
+            async for one in log.watch():
+                await asyncio.sleep(0)
+                found.append(shown(one))
+
+        watching = asyncio.create_task(watch())
+        await until(lambda: len(found) == 2)
+        log.unlock(1, CONTENT)
+        # One that is on its way to the disk just now.
+        log.put([event(3)])
+        await asyncio.sleep(0)
+        log.unlock(3, CONTENT)
+        await until(lambda: (3, SEALED, "late") in found)
+        await log.durable()
+        watching.cancel()
+        assert found[:2] == [(1, LOCKED, None), (2, LOCKED, None)]
+        assert (1, SEALED, "late") in found
+        wanted = [(1, SEALED, "late"), (2, LOCKED, None), (3, SEALED, "late")]
+        for again in (log, log_of(shelf, last=3)):
+            events = await again.events(after=0, limit=10)
+            assert [shown(one) for one in events] == wanted
+        # What the seat stored is its own, without these contents.
+        assert shelf.rows("g") == {"seat": b"state"}
+
+
+async def test_rows_are_stored_with_the_events_that_they_follow_from(
+    tmp_path: Path,
+) -> None:
+    with Store(tmp_path) as store:
+        shelf = GroupShelf(store, bytes(32))
+        saved: list[tuple[list[int], dict[str, Any]]] = []
+        save = shelf.save
+
+        def spy(group: str, events: Any = (), head: Any = None, **more: Any) -> None:
+            saved.append(([one.number for one in events], dict(more["rows"])))
+            save(group, events, head, **more)
+
+        shelf.save = spy  # type: ignore[method-assign]
+        log = log_of(shelf)
+        for number in range(1, 1201):
+            log.put([event(number, "")], rows={"seat": b"%d" % number})
+        log.put((), rows={"own": b"after all"})
+        await log.durable()
+        assert len(saved) > 2
+        for numbers, rows in saved:
+            if numbers:
+                assert rows["seat"] == b"%d" % numbers[-1]
+        assert [("own" in rows) for _, rows in saved] == [False] * (len(saved) - 1) + [
+            True
+        ]
