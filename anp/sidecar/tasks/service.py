@@ -142,6 +142,7 @@ class TaskService:
         self.files = self._exchange.files
         self.folders = CallFolders(call_files, self.files)
         self.outbox = self._exchange.outbox
+        self.lines = self._exchange.lines
         self.own_url: Callable[[], str] = lambda: ""
         "Returns the URL at which peers reach this daemon."
 
