@@ -30,6 +30,7 @@ from typing import Any
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from anp.protocols.envelope import ENVELOPE_URI
 from bench.call import ARGUMENTS, FUNCTION, Anpd
 
 __all__ = ["main"]
@@ -140,6 +141,8 @@ class Socket:
     def __init__(self, path: str, peer: str, need: str, source: str) -> None:
         self._path, self._source = path, source
         self._body = {"peer": peer, "need": need}
+        if source == "consensus":
+            self._body["protocol"] = ENVELOPE_URI
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def connect(self) -> None:
@@ -148,8 +151,8 @@ class Socket:
             self._streams[1].close()
         self._streams = await asyncio.open_unix_connection(self._path, limit=1 << 22)
 
-    async def call(self, text: str) -> None:
-        """Make one call.
+    async def call(self, text: str, *, is_first: bool = False) -> None:
+        """Make one call; the first may negotiate.
 
         Raises:
             RuntimeError: It failed, or went another way than it should.
@@ -165,10 +168,8 @@ class Socket:
         answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(answer.partition("content-length:")[2].split("\r\n")[0])
         found = json.loads(await reader.readexactly(length))
-        if (
-            found.get("source") != self._source
-            or "42" not in str(found["output"])[-40:]
-        ):
+        right = is_first or found.get("source") == self._source
+        if not right or "42" not in str(found.get("output"))[-40:]:
             raise RuntimeError(f"the call failed: {str(found)[:300]}")
 
 
@@ -192,7 +193,13 @@ async def _direct(stack: AsyncExitStack, folder: Path) -> Kind:
     async def begin() -> None:
         pass
 
-    return Kind("mcp over stdio", [call] * 32, begin, lambda: _cpu_of(pids))
+    return Kind(
+        "mcp over stdio",
+        [call] * max(CALLERS),
+        begin,
+        # The SDK's client runs in this process.
+        lambda: _cpu_of(pids) + time.process_time(),
+    )
 
 
 def _children() -> set[int]:
@@ -211,14 +218,13 @@ async def _daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind
         (
             "agreement, MCP server",
             "agreement",
-            ("mcp", "tool", "--", sys.executable, str(folder / "server.py")),
+            ("mcp", "--", sys.executable, str(folder / "server.py")),
         ),
     ):
         number = len(kinds)
         provider = Anpd(tree, folder / f"provider{number}")
-        kind, what, *command = attach
-        names = ("--name", "b") if kind == "python" else ()
-        provider.run("attach", kind, what, "--expose", "*", *names, *command)
+        kind, *what = attach
+        provider.run("attach", kind, "--expose", "*", "--name", "b", *what)
         before = _children()
         address, _ = stack.enter_context(provider.up())
         caller = Anpd(tree, folder / f"caller{number}", consensus=source == "consensus")
@@ -234,12 +240,7 @@ async def _daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind
                 await one.connect()
 
         await begin()
-        for _ in range(3):
-            try:
-                await sockets[0].call(str(ARGUMENTS["text"]))
-            except RuntimeError as exc:
-                if "the call failed: {'id'" not in str(exc):
-                    raise
+        await sockets[0].call(str(ARGUMENTS["text"]), is_first=True)
         for _ in range(WARM):
             await sockets[0].call(str(ARGUMENTS["text"]))
         kinds.append(
