@@ -175,7 +175,12 @@ def make_code(config: Config, observer: Observer) -> CodeParts:
         on_run=observer.sandbox_run,
     )
     validator = SchemaValidator()
-    workshop = Workshop(sandbox, validator, deadline=config.sandbox.call_timeout)
+    workshop = Workshop(
+        sandbox,
+        validator,
+        deadline=config.sandbox.call_timeout,
+        plans=config.sandbox.plans == "daemon",
+    )
     return CodeParts(sandbox, validator, workshop)
 
 
@@ -483,7 +488,6 @@ def make_calls(
     acceptor.tasks = A2aChannels(
         tasks, peers.identities.canonical, offer.capability_calls.gate
     ).serve
-    offer.consensus.awaits = tasks.sessions.standing.is_awaited
     enforcer.also = tasks.recheck
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks

@@ -691,6 +691,75 @@ class Anpd:
         """Return every agreement."""
         return list(self._get("/v1/protocols")["protocols"])
 
+    def groups(self) -> list[dict[str, Json]]:
+        """Return the groups of our agent, invitations included.
+
+        Each has `id`, `name`, `state`, `members`, `last`, `waiting` and `invitation`.
+        """
+        return list(self._get("/v1/groups")["groups"])
+
+    def group(self, group_id: str) -> dict[str, Json]:
+        """Return a group with its members."""
+        return self._get(_group_path(group_id))
+
+    def create_group(
+        self, name: str = "", invite: Sequence[str] = (), **more: Json
+    ) -> dict[str, Json]:
+        """Make a group whose owner our agent is.
+
+        Args:
+            invite: Peers, by name, DID, URL or `URL#DID`.
+            more: `policy`, `admins` and `hub`, as the local API has them.
+        """
+        body = {"name": name, "invite": list(invite), **more}
+        return self._ask("POST", "/v1/groups", body)[1]
+
+    def answer_invitation(self, group_id: str, accept: bool = True) -> dict[str, Json]:
+        """Join a group that our agent is invited into, or decline."""
+        act = "accept" if accept else "decline"
+        return self._ask("POST", f"{_group_path(group_id)}/{act}", {})[1]
+
+    def post(
+        self,
+        group_id: str,
+        text: str | None = None,
+        value: Json = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        wait: float = 10.0,
+    ) -> int | None:
+        """Say something to all other members of a group.
+
+        Returns:
+            Its number; None while the hub is away, which gets it later by itself.
+
+        Args:
+            text: Plain words.
+            value: A JSON value.
+            files: Bytes that are sent along, by name.
+            wait: Seconds to wait for the hub, at most 60.
+        """
+        body: dict[str, Json] = {"parts": self._parts(files), "wait": wait}
+        if text is not None:
+            body["text"] = text
+        if value is not None:
+            body["value"] = value
+        found = self._ask("POST", f"{_group_path(group_id)}/messages", body)[1]
+        number: int | None = found["number"]
+        return number
+
+    def follow(self, group_id: str, after: int = 0) -> Iterator[dict[str, Json]]:
+        """Give the events of a group in their order, those of before first.
+
+        Each has `number`, `type`, `at` and `data` with `by` and, for a
+        `message.send`, the `message`. The stream ends when the daemon stops; who goes
+        on with the last `number` misses nothing.
+
+        Args:
+            after: Only events with higher numbers.
+        """
+        return self._stream(f"{_group_path(group_id)}/events", after)
+
     def _get(self, path: str, **query: str) -> dict[str, Json]:
         target = f"{path}?{urlencode(query)}" if query else path
         return self._ask("GET", target)[1]
@@ -816,6 +885,10 @@ def _body(
 
 def _task_path(task_id: str) -> str:
     return f"/v1/tasks/{quote(task_id, safe='')}"
+
+
+def _group_path(group_id: str) -> str:
+    return f"/v1/groups/{quote(group_id, safe='')}"
 
 
 def _task(found: Mapping[str, Json]) -> TaskState:

@@ -202,14 +202,17 @@ LOG_RECORDS = (
     LogMarkRecord("open", "0b", "0a"),
     LogNameRecord("b" * 64, "0a"),
 )
+SUBSCRIPTION = SubscriptionRecord(
+    "0d", 1, 1000.0, True, PEER, (1,), "0e", 1030.0, "c2VhbGVk"
+)
+FIRING = FiringRecord(SUBSCRIPTION.id, 1, "c2VhbGVk")
 RECORDS = (
     *(DOCUMENT, HALF, AGREEMENT, NEGOTIATION, STANDING),
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
     *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, NAME, RulingRecord(900.0)),
     *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
     *LOG_RECORDS,
-    SubscriptionRecord("0d", 1, 1000.0, True, PEER, (1,), "0e", 1030.0, "c2VhbGVk"),
-    FiringRecord("0d", 1, "c2VhbGVk"),
+    *(SUBSCRIPTION, FIRING),
 )
 
 

@@ -98,6 +98,9 @@ def text_of(result: CallToolResult) -> str:
 GENERAL = ["find", "describe", "call"]
 GENERAL += ["start_task", "get_task", "answer_task", "cancel_task"]
 GENERAL += ["next_task", "update_task", "ask_requester", "finish_task"]
+GENERAL += ["subscribe", "get_subscription", "cancel_subscription", "tell_event"]
+GENERAL += ["list_groups", "create_group", "answer_invitation"]
+GENERAL += ["post_to_group", "read_group"]
 WAYS = [("stdio", "auto"), ("stdio", "legacy"), ("http", "auto"), ("http", "legacy")]
 
 

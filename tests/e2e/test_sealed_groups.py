@@ -20,6 +20,7 @@ from anp.interaction.errors import InteractionError
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.shelf import SEALED
+from cache.records.peers import PeerState
 from tests.e2e.daemons import Anpd
 from tests.e2e.test_groups import daemon, place
 from tests.waiting import until
@@ -40,7 +41,9 @@ async def sealed(folder: Path, *names: str) -> AsyncIterator[tuple[Anpd, list[An
         ]
         config = ['[log]\nlevel = "debug"\n', *peers]
         (hub.home / "anpd.toml").write_text("\n".join(config))
-        await asyncio.to_thread(stack.enter_context, hub.up())
+        hub.start()
+        # Its polite stop is not what is shown here.
+        stack.callback(hub.kill)
         yield hub, made
 
 
@@ -92,6 +95,7 @@ async def texts(one: Daemon, group: str, count: int) -> list[str]:
     return [found[number] for number in sorted(found)]
 
 
+@pytest.mark.slow
 async def test_the_hub_of_a_sealed_group_has_ciphertext_only(tmp_path: Path) -> None:
     async with sealed(tmp_path, "a", "b", "c") as (hub, (a, b, c)):
         group = (await a.groups.create(hub=hub.address, sealed=True)).group.id
@@ -128,6 +132,33 @@ async def test_the_hub_of_a_sealed_group_has_ciphertext_only(tmp_path: Path) -> 
         assert c.groups.known(group).state is MemberState.REMOVED
         with pytest.raises(InteractionError):
             await c.groups.post(group, [Part.text("c is here still")])
+
+
+async def test_a_member_that_restarts_goes_on_in_a_sealed_group(tmp_path: Path) -> None:
+    hub = daemon(tmp_path, "hub", **{"groups.hub_for": "listed"})
+    a, b = daemon(tmp_path, "a"), daemon(tmp_path, "b")
+    async with asyncio.timeout(30), hub.running(), a.running():
+        await hub.policy.remember(a.did, shown_did=a.did, state=PeerState.ALLOWED)
+        async with b.running():
+            group = (await a.groups.create(hub=place(hub), sealed=True)).group.id
+            await until(lambda: members(a, group) == [a.did])
+            await join(a, group, b)
+            await b.groups.post(group, [Part.text("one")])
+            assert await texts(a, group, 1) == ["one"]
+        await a.groups.post(group, [Part.text("while b is away")])
+        b = daemon(tmp_path, "b")
+        async with b.running():
+            # What it said itself and what it missed, then something new of each.
+            assert await texts(b, group, 2) == ["one", "while b is away"]
+            await b.groups.post(group, [Part.text("two")])
+            await a.groups.post(group, [Part.text("three")])
+            wanted = ["one", "while b is away", "two", "three"]
+            assert await texts(a, group, 4) == wanted
+            assert await texts(b, group, 4) == wanted
+            for one in (a, b):
+                sealing = one.groups.known(group).sealing
+                assert sealing is not None
+                assert sealing["alarms"] == []
 
 
 async def test_a_sealed_group_needs_the_hub_of_another(tmp_path: Path) -> None:

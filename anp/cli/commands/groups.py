@@ -65,7 +65,7 @@ def create_group(
         "rate": rate,
     }
     body: dict[str, Any] = {"name": name, "policy": policy, "invite": invite or []}
-    body |= {"admins": admin or []} | ({"hub": hub} if hub else {})
+    body |= {"admins": admin or [], "seal": seal} | ({"hub": hub} if hub else {})
     found = client_of(context).post("/v1/groups", body)
     print_one(found, [f"group {found['id']} is there"], as_json=as_json)
 
@@ -110,6 +110,8 @@ def show_group(context: typer.Context, group: GroupId, as_json: Json = False) ->
             ],
         ),
     ]
+    if found["sealing"] is not None:
+        told += _sealing(found["sealing"])
     if invited is not None:
         told.append(("invited by", invited["by"]))
         told.append(("words", visible(invited["text"])))
@@ -232,15 +234,27 @@ def watch(
     client = client_of(context)
     with contextlib.suppress(KeyboardInterrupt):
         for event in client.events(f"{_path(group)}/events", after=after):
-            if event:
+            # Keys of a sealed group say nothing to people.
+            if event and (as_json or event["data"]["proof"] != "keys"):
                 print(json_line(event) if as_json else _line(event), flush=True)
+
+
+def _sealing(sealing: dict[str, Any]) -> list[tuple[str, Any]]:
+    members = [f"{did} ({rank})" for did, rank in sealing["members"].items()]
+    alarms = [
+        f"{when(one['at'])} {one['code']} {one['by']}: {visible(one['text'])}"
+        for one in sealing["alarms"]
+    ]
+    return [("sealed for", members), ("alarms", alarms)]
 
 
 def _line(event: dict[str, Any]) -> str:
     data = event["data"]
     proof = data["proof"]
-    vouched = "" if proof == "signed" else f" [{proof}]"
-    if "message" in data:
+    vouched = "" if proof in ("signed", "sealed") else f" [{proof}]"
+    if proof == "locked":
+        said = "(its sender has not given us the key yet)"
+    elif "message" in data:
         parts = data["message"].get("parts", ())
         said = " ".join(
             visible(str(one.get("text", one.get("value", one["kind"]))))

@@ -19,6 +19,8 @@ from anp.cli.output import (
     print_bytes,
     print_list,
     print_one,
+    table,
+    visible,
     when,
 )
 from anp.errors import CallError, ErrorKind
@@ -35,11 +37,23 @@ MAX_DIFF_LINES = 4_000
 SPEAKERS = {"owner": "you", "tests": "earlier test cases"}
 "Sources of decisions besides the rules or the model of our side."
 
+OF_GROUPS = ("invitation-", "application-")
+"Beginnings of the ids of what waits in groups."
+
+GROUP_COLUMNS: dict[str, Column] = {
+    "ID": "id",
+    "GROUP": lambda one: visible(one["name"]) or one["group"],
+    "PEER": lambda one: party_name(one["peer"]),
+    "LISTED": lambda one: "no" if one["stranger"] else "-",
+    "WORDS": lambda one: visible(one["text"]),
+}
+
 negotiations_app = typer.Typer(
     no_args_is_help=True, help="Negotiations, and your decisions about them."
 )
 approvals_app = typer.Typer(
-    no_args_is_help=True, help="Negotiations that wait for your decision."
+    no_args_is_help=True,
+    help="Negotiations, invitations into groups and applications that wait for you.",
 )
 
 
@@ -74,7 +88,7 @@ def list_negotiations(
 
 @approvals_app.command("list")
 def list_approvals(context: typer.Context, as_json: Json = False) -> None:
-    """List the negotiations that wait for your decision."""
+    """List what waits for your decision."""
     found = client_of(context).get("/v1/approvals")
     columns: dict[str, Column] = {
         "ID": "id",
@@ -84,20 +98,47 @@ def list_approvals(context: typer.Context, as_json: Json = False) -> None:
         "PEER": lambda one: party_name(one["peer"]),
         "REASON": "reason",
     }
-    print_list(found, found["negotiations"], columns, as_json=as_json)
+    rows, groups = found["negotiations"], found["groups"]
+    if groups and not rows:
+        print_list(found, groups, GROUP_COLUMNS, as_json=as_json)
+        return
+    notes = ["", *table(groups, GROUP_COLUMNS)] if groups else ()
+    print_list(found, rows, columns, as_json=as_json, notes=notes)
 
 
 @approvals_app.command("show")
 def show_approval(context: typer.Context, approval: Id, as_json: Json = False) -> None:
-    """Show a negotiation that waits for your decision, with all its messages."""
-    show_negotiation(context, approval, as_json=as_json)
+    """Show what waits for your decision, a negotiation with all its messages."""
+    if not approval.startswith(OF_GROUPS):
+        show_negotiation(context, approval, as_json=as_json)
+        return
+    waiting = client_of(context).get("/v1/approvals")["groups"]
+    found = next((one for one in waiting if one["id"] == approval), None)
+    if found is None:
+        raise CallError(ErrorKind.USAGE, "nothing of this id waits for your decision")
+    by = "invited by" if found["kind"] == "invitation" else "applicant"
+    told: list[Line] = [
+        (found["kind"], found["id"]),
+        ("group", f"{found['group']} {visible(found['name'])}".strip()),
+        (by, party_name(found["peer"])),
+        ("hub", party_name(found["hub"])),
+        ("listed", "no, a stranger" if found["stranger"] else None),
+        ("sealed", "yes, its hub cannot read it" if found["sealed"] else None),
+        ("words", visible(found["text"]) or None),
+        ("until", None if found["expires"] is None else when(found["expires"])),
+        "",
+        f"next: {_command(context.obj)} approvals accept {found['id']}",
+        f"  or: {_command(context.obj)} approvals reject {found['id']}",
+    ]
+    told = [one for one in told if isinstance(one, str) or one[1]]
+    print_one(found, told, as_json=as_json)
 
 
 @approvals_app.command("accept")
 def accept_approval(
     context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
 ) -> None:
-    """Accept the proposal that waits for your decision."""
+    """Accept the proposal, invitation or application that waits for you."""
     _say(context, f"approvals/{segment(approval)}/accept", {"note": note}, as_json)
 
 
@@ -105,7 +146,7 @@ def accept_approval(
 def reject_approval(
     context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
 ) -> None:
-    """Reject the proposal that waits for your decision."""
+    """Reject the proposal, invitation or application that waits for you."""
     _say(context, f"approvals/{segment(approval)}/reject", {"note": note}, as_json)
 
 
@@ -389,6 +430,8 @@ def _say(
     kept = done["decision"]
     if kept is None:
         told = "done: the running negotiation uses it now"
+        if path.startswith(tuple(f"approvals/{one}" for one in OF_GROUPS)):
+            told = "done: the group was told"
     else:
         if kept.get("capability"):
             told = (

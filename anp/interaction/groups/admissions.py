@@ -40,7 +40,6 @@ class Admissions(HubState):
                 address=target.address,
                 by=sender,
                 text=content.text,
-                sealing=asked.post.sealing,
             )
             self._tickets[known.id] = known
         step.answer = replace(step.answer, ticket=known.id)
@@ -69,7 +68,7 @@ class Admissions(HubState):
             return
         self._check_places()
         self._end(ticket, content.act)
-        member = Member(id=sender, address=ticket.address, sealing=asked.post.sealing)
+        member = Member(id=sender, address=ticket.address)
         self._join(step, member, GroupAct.ACCEPT, ticket, asked)
 
     def _apply(self, step: HubStep, content: Membership, asked: Asked) -> None:
@@ -80,9 +79,7 @@ class Admissions(HubState):
         if known is not None and not known.applied:
             self._check_places()
             self._end(known, GroupAct.ACCEPT)
-            member = Member(
-                id=sender, address=known.address, sealing=asked.post.sealing
-            )
+            member = Member(id=sender, address=known.address)
             self._join(step, member, GroupAct.ACCEPT, known, asked)
             return
         self._check_join(JoinRule.APPLY)
@@ -96,7 +93,6 @@ class Admissions(HubState):
                 expires=_until(None, wall_now),
                 address=address,
                 text=content.text,
-                sealing=asked.post.sealing,
             )
             self._tickets[known.id] = known
         step.answer = replace(step.answer, ticket=known.id)
@@ -130,7 +126,7 @@ class Admissions(HubState):
     def _admit_applicant(self, step: HubStep, ticket: Ticket, asked: Asked) -> None:
         self._check_places()
         self._end(ticket, GroupAct.APPROVE)
-        member = Member(id=ticket.did, address=ticket.address, sealing=ticket.sealing)
+        member = Member(id=ticket.did, address=ticket.address)
         self._join(step, member, GroupAct.APPROVE, ticket, asked)
         told = Membership(act=GroupAct.APPROVE, ticket=ticket.id, group=self.group)
         step.tells.append(
@@ -156,11 +152,7 @@ class Admissions(HubState):
             member=Party(id=member.id, address=member.address),
             ticket=ticket.id,
         )
-        # The other side's keys are those that came with the ticket.
-        sealing = dict(asked.post.sealing)
-        if ticket.sealing:
-            sealing["applied" if ticket.applied else "invited"] = ticket.sealing
-        self._add(step, content, asked, sealing=sealing)
+        self._add(step, content, asked)
         self.floors[member.id] = first if history != 0 else number
         self._others.clear()
 

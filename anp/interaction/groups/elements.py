@@ -66,9 +66,6 @@ class Member:
     since: int = 0
     "Number of the event by which it became one."
 
-    sealing: Mapping[str, Any] = field(default_factory=dict)
-    "Its keys for sealed groups, as it gave them."
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from anp.interaction.groups.elements import Group
 from anp.interaction.groups.offers import Offer
@@ -33,7 +31,6 @@ class Ticket:
     "The admin who invited."
 
     text: str = ""
-    sealing: Mapping[str, Any] = field(default_factory=dict)
     "The keys of who invited or applied."
 
     ended: str = ""

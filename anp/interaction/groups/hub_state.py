@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import GroupState, JoinRule, Member
@@ -189,14 +189,9 @@ class HubState:
         step: HubStep,
         content: Membership,
         asked: Asked,
-        *,
-        sealing: Mapping[str, Any] | None = None,
     ) -> None:
         """Make the event of a change of members."""
-        if sealing is None:
-            sealing = asked.post.sealing
-        post = GroupPost(group=self.group.id, content=content, sealing=sealing)
-        self._put(step, post, asked)
+        self._put(step, GroupPost(group=self.group.id, content=content), asked)
 
     def _put(self, step: HubStep, post: GroupPost, asked: Asked) -> None:
         """Make an event, and answer its sender with its number."""

@@ -100,9 +100,7 @@ class GroupCopy:
         match change.act:
             case GroupAct.ACCEPT | GroupAct.APPROVE:
                 address = "" if change.member is None else change.member.address
-                joined = Member(
-                    id=name, address=address, since=post.number, sealing=post.sealing
-                )
+                joined = Member(id=name, address=address, since=post.number)
                 members = (*(one for one in members if one.id != name), joined)
             case GroupAct.LEAVE | GroupAct.REMOVE:
                 members = tuple(one for one in members if one.id != name)

@@ -121,9 +121,6 @@ class GroupPost:
     signature: GroupSignature | None = None
     "None: only the hub vouches for it."
 
-    sealing: Mapping[str, Any] = field(default_factory=dict)
-    "Keys of sealed groups, which the hub passes on unread."
-
     frame: Mapping[str, Any] = field(default_factory=dict)
     "The JSON object as it was read, which is what is signed and passed on."
 

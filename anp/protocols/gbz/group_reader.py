@@ -156,7 +156,6 @@ def _group_operation(
         by=fields.optional_text("by"),
         replayed=fields.boolean("replayed") or False,
         signature=_signature(fields),
-        sealing=fields.mapping("sealing"),
         frame=frame,
     )
     return replace(post, content=_content(op, ref, fields))
@@ -257,7 +256,6 @@ def _member(fields: Fields) -> Member:
         id=fields.text("id"),
         address=fields.optional_text("address", limit=2048),
         since=fields.integer("since") or 0,
-        sealing=fields.mapping("sealing"),
     )
 
 

@@ -1,4 +1,4 @@
-"""The words of version 2 of GB/Z 185.6: groups, subscriptions and sealing keys."""
+"""The words of version 2 of GB/Z 185.6: groups and subscriptions."""
 
 from __future__ import annotations
 

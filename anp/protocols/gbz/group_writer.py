@@ -74,7 +74,6 @@ def group_frame(
         case GroupPost(group=group, content=content):
             op, value = _content(content)
             value = {"op": op, "ref": ref, "groupId": group, **value}
-            value |= given_fields(sealing=dict(operation.sealing))
             signature = operation.signature
             return value if signature is None else with_signature(value, signature)
         case GroupFetch(group=group, after=after):
@@ -178,8 +177,7 @@ def written_group(group: Group) -> dict[str, Any]:
         "hub": written_party(group.hub),
         "owner": group.owner,
         "members": [
-            {"id": one.id, "since": one.since}
-            | given_fields(address=one.address, sealing=dict(one.sealing))
+            {"id": one.id, "since": one.since} | given_fields(address=one.address)
             for one in group.members
         ],
         "policy": _policy(group.policy),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from anp.sidecar.config.setting_types import Bytes, Count, Section
+from anp.sidecar.config.setting_types import Count, Section
 
 __all__ = ["GroupsConfig"]
 
@@ -18,6 +18,10 @@ class GroupsConfig(Section):
     """Invitations that are accepted without asking: none with `ask`, those of listed
     peers with `listed`; `nobody` refuses all. A stranger's always waits for you."""
 
+    agent: str = ""
+    """Name of the capability that gets what others say in your groups and whose answer
+    is posted, such as `weather.answer`; empty for none. It must be exposed to them."""
+
     hub_for: Literal["nobody", "listed"] = "nobody"
     "Peers for whom this daemon distributes the messages of groups that they make."
 
@@ -27,8 +31,8 @@ class GroupsConfig(Section):
     max_groups: Count = 1_000
     "Groups that are open here at a time, your own and those of others."
 
-    max_size: Bytes = 1024 * 1024 * 1024
-    "Bytes of one group's events that are kept; then the oldest go."
+    keep_events: Count = 100_000
+    "Newest events of a group that are kept; who was away for more misses the others."
 
     keep_days: Count = 30
     "Days for which a group that has ended is kept."

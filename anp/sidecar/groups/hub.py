@@ -107,8 +107,14 @@ class GroupHub:
         self._wires = wires
         self._own = own
         self._cursors: dict[str, _Cursor] = {}
+        self.first = 1
+        "Number of the oldest event that is kept."
+
         self._untold: dict[tuple[str, str], _Untold] = {}
         self._ids: dict[str, str] = {}
+        self.changed: Callable[[], object] = lambda: None
+        "Told when members or tickets change."
+
         self.log = GroupLog(
             shelf,
             machine.group.id,
@@ -207,7 +213,7 @@ class GroupHub:
             InteractionError: It is no member, and was none.
         """
         did = self.name_of(line.peer)
-        after = self.machine.after(did, asked.after)
+        after = max(self.machine.after(did, asked.after), self.first - 1)
         cursor = self._cursors.get(did)
         is_member = self.machine.hears(did)
         if cursor is None and is_member:
@@ -266,6 +272,7 @@ class GroupHub:
     def _put(self, step: HubStep) -> None:
         if step.changed:
             self._follow_members()
+            self.changed()
         for tell in step.tells:
             if self._own(tell.to):
                 # It sees the tickets themselves.
@@ -350,6 +357,8 @@ class GroupHub:
         """Send a member what it may get now."""
         while cursor.reading is None and self._is_there(cursor):
             room = min(WINDOW - (cursor.sent - cursor.acknowledged), FEED)
+            if cursor.until:
+                room = min(room, cursor.until - cursor.sent)
             if room <= 0:
                 return
             found = self.log.recent(cursor.sent, room)
@@ -384,13 +393,12 @@ class GroupHub:
         frames: list[bytes] = []
         posted: list[tuple[int, int]] = []
         for one in events:
-            if cursor.until and one.number > cursor.until:
-                break
             cursor.sent = one.number
             if one.by == cursor.did:
                 posted.append((one.ref or one.number, one.number))
             else:
-                frames.append(one.data if one.number > joined else _replayed(one.data))
+                is_old = one.number < joined
+                frames.append(_replayed(one.data) if is_old else one.data)
         if posted:
             answer = GroupAcknowledgement(
                 group=self.group.id, ref=posted[-1][0], posted=tuple(posted)

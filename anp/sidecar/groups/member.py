@@ -355,8 +355,14 @@ class GroupMember:
                 waiting = self._answers.get(ref)
                 if waiting is not None and not waiting.done():
                     waiting.set_exception(InteractionError(_fault(code), text))
-                elif code == InteractionFault.UNKNOWN_GROUP:
-                    logger.warning("hub knows no such group group=%s", self.group.id)
+                else:
+                    # Of something from before, for which nobody waits any more.
+                    logger.warning(
+                        "hub refused group=%s code=%s reason=%r",
+                        self.group.id,
+                        code,
+                        text[:200],
+                    )
 
     def _goes_again(self, ref: int, frame: dict[str, Any], code: str) -> bool:
         post = self._own_post(0, frame)

@@ -96,9 +96,14 @@ class SealedDesk:
         """The sealed state for people, as JSON."""
         return {
             "epoch": self._seat.epoch,
-            "members": dict(self._seat.members),
+            "members": {did: str(one) for did, one in self._seat.members.items()},
             "alarms": [
-                {"at": at.isoformat(), "code": one.code, "by": one.by, "text": one.text}
+                {
+                    "at": at.timestamp(),
+                    "code": str(one.code),
+                    "by": one.by,
+                    "text": one.text,
+                }
                 for at, one in self.alarms
             ],
         }

@@ -161,6 +161,18 @@ class GroupShelf:
         page = self._store.last_group_page(group)
         return [] if page is None else self._events(group, page)
 
+    def trim(self, group: str, *, before: int) -> int:
+        """Delete pages whose events all have numbers below `before`; count them."""
+        return self._store.trim_group(group, before=before)
+
+    def ended(self, *, older_than: float) -> list[str]:
+        """Return groups in which nothing happens any more, not changed since a time."""
+        return [
+            one.id
+            for one in self._store.groups()
+            if not one.open and one.updated < older_than
+        ]
+
     def drop(self, group: str) -> None:
         """Delete a group with all its events."""
         self._store.drop_group(group)

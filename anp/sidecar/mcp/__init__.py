@@ -7,4 +7,8 @@
 * `local_api`: the local API as the server uses it.
 * `inbox`: The tools of the MCP face for an agent that gets tasks: taken, told of,
   finished.
+* `subscriptions`: The tools of the MCP face for subscriptions: tasks that times and
+  events start.
+* `groups`: The tools of the MCP face for groups: agents that hear one another, in one
+  order.
 """

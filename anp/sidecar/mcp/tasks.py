@@ -12,7 +12,14 @@ from anp.sidecar.mcp.contents import bytes_block
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
 from negotiation.exact_numbers import write_json
 
-__all__ = ["TASK_TOOLS", "TaskTools", "answer_of", "segment_of", "tool_of"]
+__all__ = [
+    "TASK_TOOLS",
+    "TaskTools",
+    "answer_of",
+    "number_of",
+    "segment_of",
+    "tool_of",
+]
 
 MAX_WAIT: Final = 300.0
 "Most seconds for which one call of `get_task` waits."
@@ -182,8 +189,8 @@ class TaskTools:
             return answer_of(_brief(await self._api.post("/v1/tasks", arguments)))
         path = f"/v1/tasks/{segment_of(str(arguments.pop('task', '')))}"
         if name == "get_task":
-            after = int(_number(arguments, "after"))
-            wait = min(_number(arguments, "wait"), MAX_WAIT)
+            after = int(number_of(arguments, "after"))
+            wait = min(number_of(arguments, "wait"), MAX_WAIT)
             return await self._get(context, path, after=after, wait=wait)
         if name == "answer_task":
             return answer_of(
@@ -250,7 +257,7 @@ class TaskTools:
         return blocks
 
 
-def _number(arguments: dict[str, Any], name: str) -> float:
+def number_of(arguments: dict[str, Any], name: str) -> float:
     """Return a number among the arguments, 0 without it.
 
     Raises:
@@ -262,14 +269,17 @@ def _number(arguments: dict[str, Any], name: str) -> float:
     return value
 
 
-def segment_of(text: str) -> str:
+def segment_of(text: str, kind: str = "task") -> str:
     """Return a value as one segment of a path.
 
+    Args:
+        kind: Name of the thing whose id it is.
+
     Raises:
-        ApiProblem: It is none of an id.
+        ApiProblem: It is no id.
     """
     if not text or not all(one.isalnum() or one in "-_." for one in text):
-        raise ApiProblem({"kind": "usage", "detail": "that is no id of a task"})
+        raise ApiProblem({"kind": "usage", "detail": f"that is no id of a {kind}"})
     return text
 
 

@@ -4,4 +4,5 @@
 * `scheduler`: watches all of them, and stores each firing before it starts.
 * `service`: creates and ends them, and starts their tasks.
 * `parts`: Builds the parts of this room from those of the daemon.
+* `peers`: Subscriptions that the executor watches, on both sides (GBZ-65).
 """

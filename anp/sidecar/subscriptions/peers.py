@@ -37,7 +37,7 @@ from anp.protocols.line import FurtherFrame
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
-from anp.sidecar.peers.policy import PeerPolicy
+from anp.sidecar.peers.policy import PeerPolicy, agent_name
 from anp.sidecar.subscriptions.kept import (
     Kept,
     KeptRun,
@@ -268,6 +268,7 @@ class GivenSubscriptions:
         self._tasks = tasks
         self._clock = clock
         self._by_log: dict[str, str] = {}
+        self._agents: dict[str, str] = {}
         self._lock = asyncio.Lock()
 
     @property
@@ -275,9 +276,15 @@ class GivenSubscriptions:
         """Number of those that are open."""
         return len(self._by_log)
 
-    def note(self, kept: Kept) -> None:
+    async def note(self, kept: Kept) -> None:
         """Take note of one that is open."""
+        session = (await self._tasks.sessions.conversation(kept.log)).session
         self._by_log[kept.log] = kept.id
+        self._agents[kept.log] = agent_name(session.participants[0].id)
+
+    def awaits(self, peer: str) -> bool:
+        """Tell whether a peer is to bring us news of tasks that it starts."""
+        return agent_name(peer) in self._agents.values()
 
     def is_carried(self, log: str) -> bool:
         """Tell whether a session carries one."""
@@ -293,7 +300,7 @@ class GivenSubscriptions:
         whole = {"task": _written(task), **kept.given}
         if kept.order.give:
             whole[OCCASION] = kept.order.give
-        self.note(kept)
+        await self.note(kept)
         for act in (
             lambda c: c.subscribe(kept.name, whole, wall_now=utc_now()),
             lambda c: c.register(address, wall_now=utc_now()),
@@ -368,6 +375,10 @@ class GivenSubscriptions:
         if run is not None:
             more = {"number": run.number, "task": run.task}
             self._publish("subscription.started", told | more)
+        if after.ended in (Ended.REFUSED, Ended.CANCELED):
+            # Of others the last task may be at work yet.
+            self._by_log.pop(after.log, None)
+            self._agents.pop(after.log, None)
         if after.ended and not before.ended:
             self._publish("subscription.ended", told | {"reason": after.ended})
 

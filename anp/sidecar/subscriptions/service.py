@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import time
@@ -105,7 +106,8 @@ class SubscriptionService:
             before = page[-1].id
             for kept in page:
                 if kept.watcher is Watcher.PEER and not kept.ended:
-                    self.given.note(kept)
+                    with contextlib.suppress(InteractionError):
+                        await self.given.note(kept)
         await self.scheduler.load()
         self.scheduler.run()
 

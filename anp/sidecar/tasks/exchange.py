@@ -360,8 +360,12 @@ class SessionPeers:
         operation, wire_id = frame.operation, session_of(frame.operation)
         if isinstance(operation, NotifyRegister):
             await self._check_registration(line, operation)
-        if isinstance(operation, SessionOpen | SessionUpdate) and any(
-            one.mode is PartyMode.GROUP for one in operation.session.participants
+        if (
+            isinstance(operation, SessionOpen | SessionUpdate)
+            and not line.has_groups
+            and any(
+                one.mode is PartyMode.GROUP for one in operation.session.participants
+            )
         ):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED, "groups are not in this version"

@@ -44,7 +44,6 @@ from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.chronicle import created, results
 from anp.sidecar.tasks.delivery.line import Line
-from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
 from anp.sidecar.tasks.leases import Leases
@@ -143,6 +142,7 @@ class TaskService:
         self.files = self._exchange.files
         self.folders = CallFolders(call_files, self.files)
         self.outbox = self._exchange.outbox
+        self.lines = self._exchange.lines
         self.own_url: Callable[[], str] = lambda: ""
         "Returns the URL at which peers reach this daemon."
 
@@ -315,11 +315,6 @@ class TaskService:
         await self._conversation(log)
         async for event in self.sessions.watch(log, after=after):
             yield event
-
-    @property
-    def lines(self) -> Lines:
-        """The channels that carry tasks, and what else peers say over them."""
-        return self._exchange.lines
 
     async def session_of(self, line: Line, wire_id: str) -> tuple[str, str]:
         """Return our own id of a session with a peer, and the peer's id in it.

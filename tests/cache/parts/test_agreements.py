@@ -32,6 +32,7 @@ from tests.cache.samples import (
     CALL,
     DID_KEYS,
     DOCUMENT,
+    FIRING,
     HALF,
     KEY,
     KNOWN_PEER,
@@ -49,6 +50,7 @@ from tests.cache.samples import (
     REVOCATION,
     SPEND,
     STANDING,
+    SUBSCRIPTION,
     TASK_KEY,
     USAGE,
     trio,
@@ -338,6 +340,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 rows={"0e": b"row"},
             )
         )
+        store.save_subscription(replace(SUBSCRIPTION, revision=0), [FIRING])
     if isinstance(record, HalfRecord):
         record = replace(record, revision=1)
     key = key_of(record)
@@ -374,6 +377,8 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "log_name": store.log_named(LOG.names[0]) is not None,
                 "log_item": bool(store.items_of_log(LOG.id)),
                 "log_lease": bool(store.leases()),
+                "subscription": bool(store.subscriptions()),
+                "firing": bool(store.firings(FIRING.subscription)),
                 "group": bool(store.groups()),
                 "group_page": bool(store.group_pages("0d", after=2)),
                 "group_row": bool(store.group_rows("0d")),

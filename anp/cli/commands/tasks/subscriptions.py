@@ -194,6 +194,9 @@ def watch_subscription(
         int | None, typer.Option(help="Runs after which watching ends.")
     ] = None,
     after: Annotated[int, typer.Option(help="Only runs with higher numbers.")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line.")
+    ] = False,
 ) -> None:
     """Show the results of the runs as they come, until it has ended."""
     client = client_of(context)
@@ -207,7 +210,7 @@ def watch_subscription(
                 progress(f"no task: {run['problem']}")
             else:
                 TaskWatch(
-                    lambda: client_of(context), run["task"], as_json=False, save=None
+                    lambda: client_of(context), run["task"], as_json=as_json, save=None
                 ).run()
             after, seen = run["number"], seen + 1
             if runs is not None and seen >= runs:

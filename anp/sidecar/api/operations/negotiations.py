@@ -17,6 +17,7 @@ from anp.sidecar.agreement.rulings import (
     is_capability_question,
 )
 from anp.sidecar.api.answers import LEFT_OUT
+from anp.sidecar.api.operations.groups.approvals import GroupApproval, GroupApprovals
 from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch
 from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
@@ -209,6 +210,14 @@ class Negotiations:
 
 
 @dataclass(frozen=True, slots=True)
+class Approvals(Negotiations):
+    """Everything that waits for the owner's decision."""
+
+    groups: Sequence[GroupApproval]
+    "Invitations of this agent into groups, and applications to its own groups."
+
+
+@dataclass(frozen=True, slots=True)
 class StoredDecisions:
     """The owner's decisions: stored ones, and those that were used."""
 
@@ -247,6 +256,7 @@ class NegotiationOperations:
     def __init__(self, daemon: Daemon) -> None:
         self._store = daemon.store
         self._desk = daemon.agreer.desk
+        self._groups = GroupApprovals(daemon.groups)
 
     @get(
         "/v1/negotiations",
@@ -293,10 +303,11 @@ class NegotiationOperations:
         decision = Decision(body.verdict, body.document, body.note)
         return await self._decide(request, decision)
 
-    @get("/v1/approvals", Negotiations, query=PAGE_QUERY, scope=LocalScope.OWNER)
-    async def list_approvals(self, request: Request) -> Negotiations:
-        """List the negotiations that wait for the owner's decision."""
-        return await self._page(request, open_only=True)
+    @get("/v1/approvals", Approvals, query=PAGE_QUERY, scope=LocalScope.OWNER)
+    async def list_approvals(self, request: Request) -> Approvals:
+        """List the negotiations, invitations and applications that wait."""
+        page = await self._page(request, open_only=True)
+        return Approvals(page.negotiations, page.next, self._groups.waiting())
 
     @get("/v1/approvals/{prefix}", NegotiationDetails, scope=LocalScope.OWNER)
     async def get_approval(self, request: Request) -> NegotiationDetails:
@@ -307,14 +318,14 @@ class NegotiationOperations:
         "/v1/approvals/{prefix}/accept", Decided, body=NoteBody, scope=LocalScope.OWNER
     )
     async def accept_approval(self, request: Request, body: NoteBody) -> Decided:
-        """Accept the proposal that waits."""
+        """Accept the proposal, invitation or application that waits."""
         return await self._decide(request, Decision("accept", None, body.note))
 
     @post(
         "/v1/approvals/{prefix}/reject", Decided, body=NoteBody, scope=LocalScope.OWNER
     )
     async def reject_approval(self, request: Request, body: NoteBody) -> Decided:
-        """Reject the proposal that waits."""
+        """Reject the proposal, invitation or application that waits."""
         return await self._decide(request, Decision("reject", None, body.note))
 
     @get("/v1/decisions", StoredDecisions, scope=LocalScope.OWNER)
@@ -324,6 +335,10 @@ class NegotiationOperations:
 
     async def _decide(self, request: Request, decision: Decision) -> Decided:
         prefix = request.path_params["prefix"]
+        if self._groups.is_one(prefix):
+            is_yes = decision.said == "accept"
+            await self._groups.decide(prefix, accept=is_yes, note=decision.note)
+            return Decided("now", None)
         return Decided.of(await self._desk.decide(prefix, decision))
 
     async def _page(self, request: Request, open_only: bool) -> Negotiations:

@@ -194,6 +194,9 @@ class RunView:
     task: str | None
     "Our own id of the task; null before it is made, and if none could be."
 
+    session: str | None
+    "Our own id of the task's session; null without a task."
+
     state: str
     "State of the task; empty without one, and when it is not kept any more."
 
@@ -348,6 +351,7 @@ class SubscriptionOperations:
             key=run.key,
             occasion=run.occasion,
             task=run.task or None,
+            session=None if known is None else known.log,
             state="" if known is None else known.task.state,
             problem=run.problem,
         )

@@ -67,7 +67,7 @@ class Hub:
 
     def refuses(
         self, code: InteractionFault, sender: str, act: GroupAct, **fields: Any
-    ):
+    ) -> None:
         before = self.machine.head
         with pytest.raises(InteractionError) as caught:
             self.do(sender, act, **fields)

@@ -41,6 +41,15 @@ AGENT: Final = {
     "POST /v1/tasks/wait",
     *("GET /v1/sessions", "GET /v1/sessions/{id}", "GET /v1/sessions/{id}/events"),
     "POST /v1/sessions/{id}/close",
+    *("GET /v1/groups", "POST /v1/groups", "POST /v1/groups/apply"),
+    *("GET /v1/groups/{id}", "GET /v1/groups/{id}/events"),
+    *(
+        f"POST /v1/groups/{{id}}/{what}"
+        for what in (
+            *("messages", "invite", "accept", "decline", "approve", "deny"),
+            *("leave", "remove", "close"),
+        )
+    ),
     *("GET /v1/subscriptions", "POST /v1/subscriptions", "POST /v1/events"),
     *("GET /v1/subscriptions/{id}", "POST /v1/subscriptions/{id}/cancel"),
     "GET /v1/subscriptions/{id}/runs",

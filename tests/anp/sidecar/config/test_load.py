@@ -277,7 +277,7 @@ def test_the_file_of_init_shows_the_true_defaults(tmp_path: Path) -> None:
     )
     lines = [line for line in sections.splitlines() if not line.startswith(examples)]
     found = tomllib.loads("\n".join(lines))
-    assert len(found) == 21
+    assert len(found) == 22
     assert load(tmp_path, "\n".join(lines)) == load(tmp_path)
 
 

@@ -85,6 +85,10 @@ class CreateBody:
     hub: PeerName | None = None
     "Peer that distributes its messages; without one this daemon does."
 
+    seal: bool | None = None
+    """True: the hub, which has to be another daemon, must not be able to read it; null
+    as the setting `groups.seal` says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InviteBody:

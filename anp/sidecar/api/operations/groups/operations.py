@@ -35,7 +35,7 @@ from anp.sidecar.api.table import LocalScope, get, post, scope_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.groups.service import KnownGroup
 
-__all__ = ["GroupOperations"]
+__all__ = ["GroupOperations", "done"]
 
 T = TypeVar("T")
 
@@ -69,16 +69,17 @@ class GroupOperations:
     )
     async def create_group(self, request: Request, body: CreateBody) -> GroupView:
         """Make a group, and invite peers into it."""
-        known = await _done(
+        known = await done(
             self._groups.create(
                 name=body.name,
                 policy=body.policy.policy(),
                 admins=body.admins,
                 hub=body.hub or "",
+                sealed=body.seal,
             )
         )
         for peer in body.invite:
-            known = await _done(self._groups.invite(known.group.id, peer))
+            known = await done(self._groups.invite(known.group.id, peer))
         return group_view(known)
 
     @post(
@@ -126,7 +127,7 @@ class GroupOperations:
         parts = parts_of(body.parts, text=body.text, value=body.value)
         if not parts:
             raise ApiError(400, "give text, value or parts")
-        name, number = await _done(
+        name, number = await done(
             self._groups.post(_id(request), parts, timeout=body.wait)
         )
         return PostedMessage(name, number)
@@ -239,18 +240,18 @@ class GroupOperations:
     )
     async def delete_group(self, request: Request, body: EmptyBody) -> ForgottenGroup:
         """Delete what is kept here of a group that this agent is not in any more."""
-        await _done(self._groups.forget(_id(request)))
+        await done(self._groups.forget(_id(request)))
         return ForgottenGroup(_id(request))
 
     async def _view(self, work: Awaitable[KnownGroup]) -> GroupView:
-        return group_view(await _done(work))
+        return group_view(await done(work))
 
 
 def _id(request: Request) -> str:
     return str(request.path_params["id"])
 
 
-async def _done(work: Awaitable[T]) -> T:
+async def done(work: Awaitable[T]) -> T:
     """Return a result; what the group refuses becomes an error of the API's."""
     try:
         return await work

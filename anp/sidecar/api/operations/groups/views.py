@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from anp.interaction.elements import Message, Part, PartKind
+from anp.interaction.elements import Part, PartKind
 from anp.interaction.groups.elements import Group, GroupPolicy
 from anp.interaction.groups.hub_records import Ticket
-from anp.interaction.groups.operations import GroupPost
-from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_words import NOT_SIGNED
-from anp.protocols.line import FurtherFrame, InvalidFrame
 from anp.protocols.timestamps import read_timestamp
 from anp.sidecar.calls.events import Event
+from anp.sidecar.groups.agent import message_of
 from anp.sidecar.groups.service import KnownGroup
 from anp.sidecar.groups.shelf import StoredEvent
 
@@ -26,8 +24,6 @@ __all__ = [
     "event_of",
     "group_view",
 ]
-
-MAX_FRAME = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +85,37 @@ class GroupInvitationView:
     "The hub is no listed peer, so that only the owner accepts."
 
 
+@dataclass(frozen=True, slots=True)
+class GroupAlarmView:
+    """A sign that the hub of a sealed group, or a member, does what it should not."""
+
+    at: float
+    "When it was noticed, in seconds since 1970."
+
+    code: str
+    """`forged`, `invalid`, `gap`, `reordered`, `unseen`, `fork`, `ghost`, `unreadable`,
+    `not_allowed`, `not_member` or `no_key`."""
+
+    by: str
+    "DID in whose name the thing came."
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSealingView:
+    """The members of a sealed group by the word of its admins."""
+
+    epoch: int
+    "Grows with every change that an admin signed; 0 while none has come."
+
+    members: Mapping[str, str]
+    "`owner`, `admin` or `member` by DID."
+
+    alarms: Sequence[GroupAlarmView]
+    "The newest ones since the daemon started, at most 100."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupView:
     """A group, as far as this daemon knows it."""
@@ -130,6 +157,9 @@ class GroupView:
     policy: GroupPolicyView
     sealed: bool
     "The members encrypt what they say, so that the hub cannot read it."
+
+    sealing: GroupSealingView | None
+    "Members and alarms of a sealed group in which this agent is."
 
     waiting: Sequence[GroupTicketView]
     "Open invitations and applications, for those who manage the group."
@@ -179,8 +209,19 @@ def group_view(known: KnownGroup) -> GroupView:
         last=known.last,
         policy=_policy(group.policy),
         sealed=group.sealed,
+        sealing=_sealing(known.sealing),
         waiting=[_ticket(one) for one in known.tickets],
         invitation=invitation,
+    )
+
+
+def _sealing(view: dict[str, Any] | None) -> GroupSealingView | None:
+    if view is None:
+        return None
+    return GroupSealingView(
+        epoch=view["epoch"],
+        members=view["members"],
+        alarms=[GroupAlarmView(**one) for one in view["alarms"]],
     )
 
 
@@ -196,7 +237,7 @@ def event_of(stored: StoredEvent) -> Event:
     said = {key: one for key, one in frame.items() if key not in NOT_SIGNED}
     kind = said.pop("op", "")
     if kind == "message.send":
-        about["message"] = _message(stored.data)
+        about["message"] = _message(stored)
     else:
         about["content"] = said
     at = frame.get("at")
@@ -208,17 +249,10 @@ def event_of(stored: StoredEvent) -> Event:
     )
 
 
-def _message(data: bytes) -> dict[str, Any]:
-    try:
-        frame = read_group_frame(data, max_size=MAX_FRAME)
-    except InvalidFrame:
+def _message(stored: StoredEvent) -> dict[str, Any]:
+    message = message_of(stored)
+    if message is None:
         return {}
-    if not isinstance(frame, FurtherFrame):
-        return {}
-    post = frame.operation
-    if not isinstance(post, GroupPost) or not isinstance(post.content, Message):
-        return {}
-    message = post.content
     return {
         "id": message.id,
         "sender": message.sender,
