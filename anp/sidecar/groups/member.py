@@ -32,7 +32,7 @@ from anp.protocols.gbz.group_writer import (
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.member_sealing import MemberSealing
+from anp.sidecar.groups.member_seal import MemberSeal
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
 from anp.sidecar.groups.signatures import Signatures
@@ -131,7 +131,7 @@ class GroupMember:
         self._changed = changed
         self._is_own = is_own
         self._desk_of = desk_of
-        self.sealing: MemberSealing | None = None
+        self.sealing: MemberSeal | None = None
         "Our part in a sealed group, as soon as we are a member."
 
         self._copy = GroupCopy(head.group, last=last)
@@ -251,7 +251,7 @@ class GroupMember:
         finally:
             self._answers.pop(ref, None)
 
-    def _seal(self, sealing: MemberSealing, post: GroupPost) -> list[dict[str, Any]]:
+    def _seal(self, sealing: MemberSeal, post: GroupPost) -> list[dict[str, Any]]:
         if not isinstance(post.content, Message):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED,
@@ -283,7 +283,7 @@ class GroupMember:
         """Take our seat in a sealed group, as it was stored, if it is one."""
         if not self.group.sealed or self.sealing is not None:
             return
-        self.sealing = MemberSealing(
+        self.sealing = MemberSeal(
             self._desk_of(self.group, self.own, rows),
             self.log,
             queue=lambda message: self._queue(
