@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -53,6 +54,8 @@ MAX_ASKED = 64
 "Operations about members that are known still when they become events."
 
 MAX_FRAME = 8 * 1024 * 1024
+
+FOREVER = sys.maxsize
 
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
@@ -149,6 +152,9 @@ class GroupMember:
         self._line: Line | None = None
         "The line on which events were asked for."
 
+        self._quiet_until = 0
+        "Number of the event that has to be here before anything is said on this line."
+
         self.log = GroupLog(
             shelf, head.group.id, head=self._head, last=last, stored=self._stored
         )
@@ -178,16 +184,25 @@ class GroupMember:
         return waits or self.state is MemberState.MEMBER
 
     def opened(self, line: Line) -> None:
-        """Go on over a new line to the hub."""
-        if self.state is MemberState.MEMBER:
-            self._line = line
-            self._fetch()
+        """Go on over a new line to the hub.
+
+        What it did not answer is said again as soon as we have all that it took
+        before: it knows repeats of what was said lately, and not of everything.
+        """
+        if self.state is not MemberState.MEMBER:
+            return
+        self._line = line
+        self._quiet_until = FOREVER
+        self._fetch()
+
+    def _say_again(self) -> None:
+        if self._copy.last < self._quiet_until:
+            return
+        self._quiet_until = 0
         unstored = self.sealing.unstored if self.sealing else frozenset()
-        for ref, frame in self._queued.items():
-            if ref in unstored:
-                continue
-            logger.debug("said again group=%s ref=%d", self.group.id, ref)
-            line.pass_on([json_bytes(frame)])
+        self._pass_on(
+            [frame for ref, frame in self._queued.items() if ref not in unstored]
+        )
 
     # What we do.
 
@@ -275,7 +290,8 @@ class GroupMember:
 
     def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
         if self._line is not None and self._is_there():
-            self._line.pass_on([json_bytes(one) for one in frames])
+            if not self._quiet_until:
+                self._line.pass_on([json_bytes(one) for one in frames])
         else:
             self._wires.want(self.head.hub, self.head.address)
 
@@ -339,6 +355,11 @@ class GroupMember:
 
     async def take(self, line: Line, frame: FurtherFrame) -> None:
         """Take an operation of the hub."""
+        await self._take(frame)
+        if self._quiet_until:
+            self._say_again()
+
+    async def _take(self, frame: FurtherFrame) -> None:
         match frame.operation:
             case GroupPost() as post:
                 async with self._taking:
@@ -390,6 +411,8 @@ class GroupMember:
                     self._put(self._copy.fetched(ack.state, ack.after))
                     if self.sealing is not None:
                         self.sealing.compare(one.id for one in ack.state.members)
+                if self._quiet_until:
+                    self._quiet_until = ack.state.last
             elif waiting is None:
                 # Only what came before we were removed.
                 self._put(self._copy.fetched(self.group, ack.after))
