@@ -77,7 +77,8 @@ class LocalApi(http.client.HTTPConnection):
         super().__init__("anpd", timeout=CALL_TIMEOUT)
         self.need = need
         "Name of the field of a call that says what is wanted; it was `task` once."
-        self._path = path
+        self.path = path
+        "The socket."
         self.connect()
 
     def connect(self) -> None:
@@ -85,7 +86,7 @@ class LocalApi(http.client.HTTPConnection):
         self.close()
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(CALL_TIMEOUT)
-        self.sock.connect(self._path)
+        self.sock.connect(self.path)
 
 
 class Anpd:

@@ -30,7 +30,22 @@ class Word:
 
 WORDS: Final[Mapping[str, Word]] = {
     "init": Word("daemon", "Make keys, a DID and a configuration."),
-    "up": Word("daemon", "Run the daemon in the foreground."),
+    "up": Word("daemon", "Run the daemon, in the foreground unless told otherwise."),
+    "status": Word(
+        "running.status",
+        "Show if a daemon runs, its peers, what it exposes, and what waits for you.",
+    ),
+    "logs": Word(
+        "running.background",
+        "Print the log of a daemon that was started with `up --background`.",
+    ),
+    "stop": Word(
+        "running.background", "Stop the daemon, after the calls that are under way."
+    ),
+    "decide": Word(
+        "running.waiting",
+        "List all that waits for your decision, or accept or reject one of it.",
+    ),
     "call": Word(
         "daemon", "Call a peer, and negotiate a protocol first if there is none."
     ),

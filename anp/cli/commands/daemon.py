@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from anp.cli.client import home_of, load_settings
 from anp.cli.options import Data, Host, Json, Port
 from anp.cli.output import Line, Settings, print_one
 from anp.errors import CallError, ConfigError, ErrorKind
+from anp.sidecar.home.home import Home
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
@@ -89,9 +90,18 @@ def up(
             help="File that gets url and did as JSON when the daemon is ready."
         ),
     ] = None,
+    background: Annotated[
+        bool,
+        typer.Option(
+            "--background", help="Run it without this terminal; see `anpd logs`."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run the daemon in the foreground."""
+    """Run the daemon, in the foreground unless told otherwise."""
+    if background:
+        _up_in_background(context.obj, as_json=as_json)
+        return
     import asyncio
     import gc
 
@@ -123,15 +133,11 @@ def up(
     def on_ready(url: str, did: str, faces: Mapping[str, str]) -> None:
         gc.freeze()
         gc.enable()
+        known = {"did": did, "url": url, "address": f"{url}#{did}", **faces}
         if as_json:
-            known = {"did": did, "url": url, "address": f"{url}#{did}", **faces}
             print(json.dumps(known), flush=True)
-            return
-        if is_new:
-            print(f"made a new identity in {home.path}")
-        print(f"did      {did}\naddress  {url}#{did}", flush=True)
-        for name, found in faces.items():
-            print(f"{name:8} {found}", flush=True)
+        else:
+            _say_ready(home, known, is_new=is_new)
 
     asyncio.run(
         run_daemon(
@@ -143,6 +149,34 @@ def up(
             on_config=set_logs,
         )
     )
+
+
+def _up_in_background(settings: Settings, *, as_json: bool) -> None:
+    """Start the same command line again, without a terminal, until it is ready."""
+    import sys
+
+    from anp.cli.commands.running.background import start_in_background
+
+    home, _ = home_of(settings)
+    is_new = not home.key_file.exists()
+    config = load_settings(settings)
+    # A person reads this log; JSON is the default where no terminal is.
+    environ = {"ANPD_LOG__FORMAT": "text"} if config.log.format == "auto" else {}
+    ours = {"--background", "--json"}
+    words = [word for word in sys.argv[1:] if word not in ours]
+    known = start_in_background(home, words, environ)
+    if as_json:
+        print(json.dumps(known), flush=True)
+    else:
+        _say_ready(home, known, is_new=is_new)
+
+
+def _say_ready(home: Home, known: Mapping[str, Any], *, is_new: bool) -> None:
+    if is_new:
+        print(f"made a new identity in {home.path}")
+    for name, found in known.items():
+        if name != "url":
+            print(f"{name:8} {found}", flush=True)
 
 
 def call(
@@ -222,4 +256,4 @@ def demo(
     """Run two daemons on this machine that negotiate and call each other."""
     from anp.cli.demo.demo import run_demo
 
-    run_demo(as_json=as_json, keep=keep)
+    run_demo(load_settings(context.obj), as_json=as_json, keep=keep)

@@ -55,10 +55,6 @@ def create_group(
     rate: Annotated[
         int, typer.Option(help="Messages of one member in a minute; 0: no limit.")
     ] = 600,
-    seal: Annotated[
-        bool | None,
-        typer.Option(help="Let the hub, another daemon, read nothing of it."),
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a group."""
