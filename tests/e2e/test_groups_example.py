@@ -1,4 +1,4 @@
-"""The walk of docs/groups.md, run as it stands there, with a person at the dashboard."""
+"""The walk of docs/groups.md as it stands there, with a person at the dashboard."""
 
 from __future__ import annotations
 

@@ -45,6 +45,10 @@ def create_group(
     hub: Annotated[
         str | None, typer.Option(help="Peer that distributes its messages.")
     ] = None,
+    seal: Annotated[
+        bool | None,
+        typer.Option("--seal/--no-seal", help="The hub cannot read what is said."),
+    ] = None,
     join: Annotated[
         str, typer.Option(help="invite, apply, both or closed.")
     ] = "invite",
