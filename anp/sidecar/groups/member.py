@@ -7,9 +7,8 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from anp.interaction.elements import Message
@@ -17,6 +16,11 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupState
 from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.member_copy import CopyEvent, GroupCopy
+from anp.interaction.groups.member_state import (
+    MemberState,
+    StoredMember,
+    why_no_member,
+)
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupAct,
@@ -60,49 +64,6 @@ FOREVER = sys.maxsize
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
 "Opens the desk in a sealed group under a DID of ours, with the rows that it stored."
-
-
-class MemberState(StrEnum):
-    """The way in which this daemon takes part in a group."""
-
-    INVITED = "invited"
-    "We are asked to join, and have not answered."
-
-    APPLIED = "applied"
-    "We asked to join, and have no answer."
-
-    MEMBER = "member"
-    LEFT = "left"
-    REMOVED = "removed"
-    DECLINED = "declined"
-    DENIED = "denied"
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMember:
-    """The head of such a group, as it is stored."""
-
-    group: Group
-    own: str
-    "The DID under which we take part."
-
-    hub: str
-    "DID of the hub."
-
-    address: str
-    state: MemberState
-    ticket: str = ""
-    invited_by: str = ""
-    text: str = ""
-    "The words of the invitation."
-
-    expires: datetime | None = None
-    stranger: bool = False
-    "The hub is nobody that the owner listed, so that only the owner accepts."
-
-    queued: tuple[str, ...] = ()
-    "Frames of ours, as JSON, that the hub has not taken."
 
 
 class GroupMember:
@@ -178,6 +139,12 @@ class GroupMember:
         """The way in which we take part."""
         return self.head.state
 
+    def check_state(self) -> None:
+        """Check that we are a member; InteractionError with the reason if not."""
+        why = why_no_member(self.state)
+        if why is not None:
+            raise InteractionError(InteractionFault.NOT_ALLOWED, why)
+
     def needs_hub(self) -> bool:
         """Return whether there has to be a line to the hub."""
         waits = bool(self._queued) or bool(self._answers)
@@ -238,8 +205,7 @@ class GroupMember:
         Raises:
             InteractionError: The hub refused it, or too much waits for it.
         """
-        if self.state is not MemberState.MEMBER:
-            raise InteractionError(InteractionFault.NOT_ALLOWED, "you are no member")
+        self.check_state()
         if len(self._queued) >= MAX_QUEUED:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many messages wait for the hub"
