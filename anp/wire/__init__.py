@@ -11,6 +11,4 @@
 * `moment`: a point in time on both clocks.
 * `side`: the common part of both sides of a handshake.
 * `outcome`: the limits of a handshake, and the events that it hands to its shell.
-* `envelopes`: Envelopes as they cross the wire: as JSON (WIRE row 26), and in the
-  binary form.
 """

@@ -18,5 +18,4 @@
 * `tasks`: `tasks` and `sessions`: work of peers that lasts.
 * `a2a`: a2a tokens: the callers of the A2A face.
 * `groups`: groups: several agents that hear one another, in one order.
-* `running`: the daemon that runs: its state, its log, its end, the questions that wait.
 """
