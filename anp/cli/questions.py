@@ -12,11 +12,11 @@ import typer
 
 from anp.cli.output import progress
 
-__all__ = ["QUESTIONS", "Question", "ask_all", "is_asked", "with_values"]
+__all__ = ["QUESTIONS", "InitQuestion", "ask_all", "is_asked", "with_values"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class InitQuestion:
     """One question, whose answer is a setting."""
 
     setting: str
@@ -36,20 +36,22 @@ class Question:
 
 
 QUESTIONS: Final = (
-    Question("listen.port", "Port at which peers reach you", "8765", r"\d{1,5}", False),
-    Question(
+    InitQuestion(
+        "listen.port", "Port at which peers reach you", "8765", r"\d{1,5}", False
+    ),
+    InitQuestion(
         "policy.peers",
         "Peers that may use you: any, or only the listed ones that you allowed",
         "any",
         "any|listed",
     ),
-    Question(
+    InitQuestion(
         "negotiation.approve",
         "When you are asked first: never, first-use, side-effects or always",
         "never",
         "never|first-use|side-effects|always",
     ),
-    Question(
+    InitQuestion(
         "llm.model",
         "Language model that helps where schemas do not decide; it costs money; "
         "none is fine",

@@ -43,7 +43,7 @@ WORDS: Final[Mapping[str, Word]] = {
         "running.background", "Stop the daemon, after the calls that are under way."
     ),
     "decide": Word(
-        "running.waiting",
+        "running.decisions",
         "List all that waits for your decision, or accept or reject one of it.",
     ),
     "call": Word(

@@ -62,6 +62,15 @@ def test_a_port_in_use(daemon: Anpd, tmp_path: Path) -> None:
     check(other.run("up", "--port", str(daemon.port)), 13, str(daemon.port), "in use")
 
 
+def test_a_daemon_in_the_background_says_why_it_does_not_start(
+    daemon: Anpd, tmp_path: Path
+) -> None:
+    other = Anpd(tmp_path / "other")
+    ended = other.run("up", "--background", "--port", str(daemon.port))
+    check(ended, 13, str(daemon.port), "in use")
+    assert other.run("logs").code == 0
+
+
 def test_a_home_in_use(daemon: Anpd) -> None:
     check(daemon.run("up", "--port", "0"), 13, "another daemon")
 

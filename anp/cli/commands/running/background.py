@@ -199,8 +199,9 @@ def _ready(
     while True:
         ended = process.poll() is not None
         line = os.pread(said.fileno(), 1 << 16, 0)
-        if not ended and line.endswith(b"\n"):
-            found: dict[str, Any] = json.loads(line)
+        found: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
+        # One that fails says so in the same form, before it ends.
+        if not ended and "url" in found:
             return {**found, "pid": process.pid, "log": str(log)}
         if ended:
             raise _failure(line, log, begin)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from anp.cli.client import client_of, home_of
-from anp.cli.commands.running.waiting import Waiting, find_waiting
+from anp.cli.commands.running.decisions import Waiting, find_waiting
 from anp.cli.options import Json
 from anp.cli.output import Line, print_one, shown_did, when
 
