@@ -246,6 +246,7 @@ def main() -> int:
     """Measure, and print what was found; 1 if the memory grew by too much."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1024, help="MiB")
+    parser.add_argument("--json", action="store_true", help="without binary frames")
     parser.add_argument("--unlisted", action="store_true", help="as a stranger")
     given = parser.parse_args()
     size, unlisted = given.size * MIB, given.unlisted
@@ -259,8 +260,10 @@ def main() -> int:
         warm.write_bytes(os.urandom(WARM_SIZE))
         (folder / "made.py").write_text(FUNCTION)
         tree = Path(__file__).parents[1]
-        provider = Anpd(tree, folder / "provider", consensus=True)
-        caller = Anpd(tree, folder / "caller", consensus=True)
+        provider = Anpd(
+            tree, folder / "provider", consensus=True, binary=not given.json
+        )
+        caller = Anpd(tree, folder / "caller", consensus=True, binary=not given.json)
         provider.run("attach", "python", "made:back", "--expose", "*", "--name", "b")
         with provider.up() as (address, _), caller.up() as (own, api):
             # Strangers get a third of the time, so that others have the rest.

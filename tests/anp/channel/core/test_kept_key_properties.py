@@ -197,8 +197,8 @@ class World:
         self.random = random.Random(seed)
         self.alice = Side(ALICE, self.random)
         self.bob = Side(BOB, self.random)
-        self.flying: dict[bool, list[str]] = {True: [], False: []}
-        self.recorded: dict[bool, list[str]] = {True: [], False: []}
+        self.flying: dict[bool, list[str | bytes]] = {True: [], False: []}
+        self.recorded: dict[bool, list[str | bytes]] = {True: [], False: []}
         self.calls = 0
 
     def collect(self) -> None:
