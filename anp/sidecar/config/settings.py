@@ -302,6 +302,9 @@ class SandboxSettings(Section):
     level: Literal["full", "reduced"] = "full"
     'Least isolation for code of a model; code of rules also runs at "reduced".'
 
+    plans: Literal["daemon", "worker"] = "daemon"
+    "Place where code of rules runs: in the daemon as a plan, or as text in a worker."
+
     call_timeout: Seconds = 2.0
     "Seconds of its own time that generated code may take for one call."
 

@@ -339,5 +339,5 @@ GroupWalk.TestCase.settings = settings(
 
 
 @clause("GBZ-17")
-class TestGroupWalks(GroupWalk.TestCase):
+class TestGroupWalks(GroupWalk.TestCase):  # type: ignore[misc, valid-type]
     """Walks of a group."""
