@@ -260,10 +260,10 @@ def main() -> int:
         warm.write_bytes(os.urandom(WARM_SIZE))
         (folder / "made.py").write_text(FUNCTION)
         tree = Path(__file__).parents[1]
-        provider = Anpd(
-            tree, folder / "provider", consensus=True, binary=not given.json
+        provider, caller = (
+            Anpd(tree, folder / name, consensus=True, binary=not given.json)
+            for name in ("provider", "caller")
         )
-        caller = Anpd(tree, folder / "caller", consensus=True, binary=not given.json)
         provider.run("attach", "python", "made:back", "--expose", "*", "--name", "b")
         with provider.up() as (address, _), caller.up() as (own, api):
             # Strangers get a third of the time, so that others have the rest.
