@@ -211,7 +211,7 @@ class World:
         if self.alice.dead or self.bob.dead:
             self.lose()
 
-    def deliver(self, from_alice: bool, text: str) -> None:
+    def deliver(self, from_alice: bool, text: str | bytes) -> None:
         side = self.bob if from_alice else self.alice
         # A shell reads nothing while something waits for it.
         assert not side.core.waits
