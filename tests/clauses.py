@@ -74,7 +74,7 @@ IMPLEMENTED: set[str] = (
     - OPEN.keys()
 )
 """Every other clause of ANP-3 to ANP-82, ANP-84 to ANP-88, ANP-91 to ANP-95, the
-message envelope, and of GB/Z 185.6 all but collaboration and subscriptions."""
+message envelope, and of GB/Z 185.6."""
 
 
 def problems(marked: Mapping[str, object]) -> list[str]:

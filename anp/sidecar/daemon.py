@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from anp.channel.listener import Page
 from anp.identity.well_known import PATH, WellKnown, make_well_known
@@ -19,6 +20,7 @@ from anp.sidecar.config.offers import our_meta
 from anp.sidecar.config.settings import Config
 from anp.sidecar.discovery.parts import make_discovery
 from anp.sidecar.gauges import watch_daemon
+from anp.sidecar.groups.agent import GroupAgent
 from anp.sidecar.groups.parts import make_groups
 from anp.sidecar.groups.shelf import PURPOSE as GROUPS_AT_REST
 from anp.sidecar.home.home import Home
@@ -179,7 +181,10 @@ class Daemon:
             heard=self.heard,
             publish=self.events.publish,
         )
-        self.groups.publish = self.subscriptions.publish
+        self.group_agent = GroupAgent(
+            self.groups, self.capability_calls, name=config.groups.agent
+        )
+        self.groups.publish = self._group_changed
         self.consensus.awaits = lambda peer: (
             self.tasks.sessions.standing.is_awaited(peer)
             or self.subscriptions.given.awaits(peer)
@@ -207,6 +212,10 @@ class Daemon:
         host = self.config.listen.host
         scheme = "ws" if self.config.listen.tls_cert is None else "wss"
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+    def _group_changed(self, kind: str, data: dict[str, Any]) -> None:
+        self.subscriptions.publish(kind, data)
+        self.group_agent.look()
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -242,6 +251,7 @@ class Daemon:
             await asyncio.to_thread(self.tasks.folders.clear)
             await asyncio.to_thread(self.tasks.files.spool.load)
             await self.groups.load()
+            self.group_agent.look(at_start=True)
             self.port = await self.links.listen(
                 self.config.listen.host, self.config.listen.port, self._pages
             )
@@ -256,6 +266,7 @@ class Daemon:
             stack.push_async_callback(self.calls.close)
             stack.push_async_callback(self.tasks.close)
             stack.push_async_callback(self.groups.close)
+            stack.push_async_callback(self.group_agent.close)
             await self.tasks.resume()
             stack.push_async_callback(self.subscriptions.close)
             await self.subscriptions.resume()

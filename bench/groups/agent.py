@@ -40,6 +40,10 @@ class Agent:
         while True:
             is_used = bool(self._free)
             reader, writer = self._free.pop() if is_used else await self._connect()
+            if reader.at_eof():
+                # The daemon ends connections that rest.
+                writer.close()
+                continue
             try:
                 answer = await self._asked(reader, writer, method, path, body)
             except (OSError, asyncio.IncompleteReadError):

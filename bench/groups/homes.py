@@ -48,13 +48,15 @@ class Home:
         self._ready.unlink(missing_ok=True)
         port = self.url.rsplit(":", 1)[1].strip("/") if self.url else "0"
         given = {f"ANPD_{name.upper()}": one for name, one in self._settings.items()}
+        # Dozens of processes would each compile all that they import.
+        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         with (self.path.parent / f"{self.path.name}.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", *module, "--home", str(self.path)),
                     *("up", "--port", port, "--ready-file", str(self._ready)),
                 ],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **given},
+                env={**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **given},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -96,10 +98,20 @@ async def start_all(homes: Sequence[Home], *, at_once: int = 4) -> None:
 
 
 async def join(
-    owner: Home, members: Sequence[Home], *, hub: Home | None = None, **body: Any
+    owner: Home,
+    members: Sequence[Home],
+    *,
+    hub: Home | None = None,
+    policy_rate: int = 0,
+    **body: Any,
 ) -> str:
-    """Make a group without a limit of rate, have all join, and return its id."""
-    policy = {"rate": 0, "max_members": 1024}
+    """Make a group, have all join, and return its id.
+
+    Args:
+        hub: The daemon that distributes; the owner's if there is none.
+        policy_rate: Messages of one member in a minute; 0 for no limit.
+    """
+    policy = {"rate": policy_rate, "max_members": 1024}
     if hub is not None:
         body["hub"] = hub.address
     made = await owner.agent.ask("POST", "/v1/groups", {"policy": policy, **body})

@@ -18,6 +18,10 @@ class GroupsConfig(Section):
     """Invitations that are accepted without asking: none with `ask`, those of listed
     peers with `listed`; `nobody` refuses all. A stranger's always waits for you."""
 
+    agent: str = ""
+    """Name of the capability that gets what others say in your groups and whose answer
+    is posted, such as `weather.answer`; empty for none. It must be exposed to them."""
+
     hub_for: Literal["nobody", "listed"] = "nobody"
     "Peers for whom this daemon distributes the messages of groups that they make."
 

@@ -360,6 +360,9 @@ class ChannelsConfig(Section):
     "Seconds a key is offered for; it is renewed at 80 % of them, or earlier if \
 `call.timeout` is more than what is left."
 
+    binary: bool = True
+    "Frames without base64 and JSON, with peers that have our extension for it."
+
     max_frame: Annotated[int, Field(ge=LEAST_MAX_MESSAGE, le=2**31)] = 16 * 1024 * 1024
     "Plaintext bytes of one frame, with peers that have our extension for it."
 

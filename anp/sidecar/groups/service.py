@@ -3,72 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-import re
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from anp.errors import CallError, ConflictError, ErrorKind, UnknownError
-from anp.identity.dids import Identities, canonical_did
+from anp.errors import CallError, ConflictError, ErrorKind
 from anp.interaction.elements import Message, MessagePurpose, Part, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
-    GroupAcknowledgement,
     GroupAct,
     GroupContent,
-    GroupFetch,
     GroupPost,
     Membership,
-    RefusedGroupOperation,
 )
+from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
-from anp.protocols.line import FurtherFrame
-from anp.sidecar.config.groups import GroupsConfig
 from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
 from anp.sidecar.groups.member import (
-    DeskMaker,
-    GroupMember,
     MemberState,
     StoredMember,
 )
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, read_head
-from anp.sidecar.groups.signatures import Signatures
-from anp.sidecar.groups.wires import GroupWires, next_ref
-from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.peers.policy import PeerPolicy, agent_name
-from anp.sidecar.tasks.delivery.line import Line
-from anp.sidecar.tasks.delivery.lines import Lines
+from anp.sidecar.groups.reception import (
+    ANSWER_TIMEOUT,
+    GROUP_ID,
+    GroupReception,
+    NoGroup,
+)
+from anp.sidecar.groups.shelf import StoredEvent, read_head
+from anp.sidecar.groups.wires import next_ref
+from anp.sidecar.peers.policy import agent_name
 from cache.errors import RecordError
-from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["GroupService", "KnownGroup", "NoGroup"]
 
 logger = logging.getLogger(__name__)
-
-ANSWER_TIMEOUT: Final = 30.0
-"Seconds for which a hub may take to answer."
 
 DAY: Final = 86_400.0
 "Seconds."
 
 RECALLED: Final = 4096
 "Newest events that a hub knows again after a restart."
-
-MAX_INVITED: Final = 100
-"Invitations of strangers that wait here at a time."
-
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-class NoGroup(UnknownError):
-    """There is no such group here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,47 +78,8 @@ class KnownGroup:
     "Members and alarms of a sealed group; see `SealedDesk.view`."
 
 
-class GroupService:
+class GroupService(GroupReception):
     """Makes groups, takes part in groups, and distributes; faces call its methods."""
-
-    def __init__(
-        self,
-        *,
-        shelf: GroupShelf,
-        identities: Identities,
-        policy: PeerPolicy,
-        finder: PeerFinder,
-        lines: Lines,
-        wires: Callable[[Callable[[str], bool]], GroupWires],
-        signatures: Signatures,
-        desk_of: DeskMaker,
-        config: GroupsConfig,
-        own_url: Callable[[], str],
-    ) -> None:
-        """Begin; `load` and `resume` go on with the groups that are stored."""
-        self._shelf = shelf
-        self._identities = identities
-        self._policy = policy
-        self._finder = finder
-        self._signatures = signatures
-        self._desk_of = desk_of
-        self._config = config
-        self._own_url = own_url
-        self._wires = wires(self._needs)
-        self._hubs: dict[str, GroupHub] = {}
-        self._members: dict[str, GroupMember] = {}
-        self._doing: set[asyncio.Task[None]] = set()
-        self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
-        "Told of changes that somebody may want to know."
-
-        lines.opened.append(self._opened)
-        for kind in (
-            GroupPost,
-            GroupFetch,
-            GroupAcknowledgement,
-            RefusedGroupOperation,
-        ):
-            lines.further[kind] = self._take
 
     # The daemon's life.
 
@@ -236,7 +179,7 @@ class GroupService:
                 "daemon as hub",
             )
         group = group or uuid.uuid4().hex
-        if not _ID.fullmatch(group):
+        if not GROUP_ID.fullmatch(group):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
         if group in self._hubs or group in self._members:
             raise ConflictError("there is a group of this id")
@@ -315,13 +258,6 @@ class GroupService:
         await self._join(member)
         return self.known(name)
 
-    async def _join(self, member: GroupMember) -> None:
-        content = Membership(act=GroupAct.ACCEPT, ticket=member.head.ticket)
-        ack = await member.ask(
-            GroupPost(group=member.group.id, content=content), timeout=ANSWER_TIMEOUT
-        )
-        await member.become(MemberState.MEMBER, ack.state)
-
     async def decline(self, name: str) -> KnownGroup:
         """Refuse an invitation."""
         member = self._invited(name)
@@ -332,7 +268,7 @@ class GroupService:
 
     async def apply(self, hub: str, name: str, *, text: str = "") -> KnownGroup:
         """Ask the hub of a group to let this agent join."""
-        if not _ID.fullmatch(name):
+        if not GROUP_ID.fullmatch(name):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
         known = self._members.get(name)
         if name in self._hubs or (
@@ -343,7 +279,8 @@ class GroupService:
         target = await self._finder.find(hub, trust_first_use=True)
         own = self._own_did(target.did)
         party = Party(id=target.did, address=target.url or "")
-        if known is None or agent_name(known.head.hub) != agent_name(target.did):
+        is_new = known is None or agent_name(known.head.hub) != agent_name(target.did)
+        if known is None or is_new:
             known = self._members[name] = self._member(
                 StoredMember(
                     group=Group(id=name, hub=party, owner=target.did),
@@ -359,9 +296,14 @@ class GroupService:
             member=Party(id=own, address=self._own_url()),
             text=text,
         )
-        ack = await known.ask(
-            GroupPost(group=name, content=content), timeout=ANSWER_TIMEOUT
-        )
+        try:
+            ack = await known.ask(
+                GroupPost(group=name, content=content), timeout=ANSWER_TIMEOUT
+            )
+        except (InteractionError, CallError):
+            if is_new:
+                del self._members[name]
+            raise
         if ack.state is not None:
             await known.become(MemberState.MEMBER, ack.state)
         else:
@@ -383,8 +325,10 @@ class GroupService:
 
     async def leave(self, name: str) -> KnownGroup:
         """Leave a group."""
-        await self._change(name, Membership(act=GroupAct.LEAVE))
         member = self._members.get(name)
+        if member is not None:
+            member.check_state()
+        await self._change(name, Membership(act=GroupAct.LEAVE))
         if member is not None:
             await member.become(MemberState.LEFT)
         return self.known(name)
@@ -490,11 +434,23 @@ class GroupService:
         """Return all groups."""
         return [self.known(name) for name in (*self._hubs, *self._members)]
 
-    def watch(self, name: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+    async def watch(
+        self, name: str, *, after: int = 0
+    ) -> AsyncGenerator[StoredEvent, None]:
         """Yield the events of a group from a number on, and wait for new ones."""
         hub = self._hubs.get(name)
         log = self._elsewhere(name).log if hub is None else hub.log
-        return log.watch(after=after)
+        async with contextlib.aclosing(log.watch(after=after)) as events:
+            async for one in events:
+                yield one if hub is None else await self._marked(one)
+
+    async def _marked(self, event: StoredEvent) -> StoredEvent:
+        """Check the signature at the hub, which distributes without looking at it."""
+        found = read_group_frame(event.data, max_size=len(event.data))
+        post = found.operation
+        if isinstance(post, GroupPost) and post.signature is not None:
+            return replace(event, mark=await self._signatures.mark(post))
+        return event
 
     @property
     def watchers(self) -> int:
@@ -515,197 +471,7 @@ class GroupService:
             await member.close()
         await asyncio.to_thread(self._shelf.drop, name)
 
-    # What peers say.
-
-    async def _take(self, line: Line, frame: FurtherFrame) -> None:
-        operation = frame.operation
-        assert not isinstance(operation, tuple)
-        name = operation.group  # type: ignore[union-attr]  # of a group, all of them
-        hub = self._hubs.get(name)
-        if hub is not None:
-            self._take_at_hub(hub, line, frame)
-            return
-        member = self._members.get(name)
-        if member is not None and self._is_hub_of(line, member):
-            if isinstance(operation, GroupPost) and not operation.number:
-                await self._told(member, line, operation, frame.ref)
-            else:
-                await member.take(line, frame)
-            return
-        if not isinstance(operation, GroupPost):
-            raise InteractionError(InteractionFault.UNKNOWN_GROUP, "no such group here")
-        await self._first_told(line, operation, frame.ref)
-
-    def _take_at_hub(self, hub: GroupHub, line: Line, frame: FurtherFrame) -> None:
-        match frame.operation:
-            case GroupFetch() as asked:
-                hub.fetch(line, asked, frame.ref)
-            case GroupAcknowledgement() as ack:
-                hub.acknowledge(line, ack)
-            case GroupPost(number=0) as post:
-                if isinstance(post.content, Message):
-                    self._check_sender(line, post.content)
-                step = hub.take_soon(
-                    post, sender=line.peer, ref=frame.ref, size=frame.size
-                )
-                if not step.events or isinstance(post.content, Membership):
-                    # What was said is answered when it is distributed.
-                    self._do(self._answer(hub, line, step.answer))
-            case GroupPost():
-                raise InteractionError(
-                    InteractionFault.NOT_ALLOWED, "the hub of this group is here"
-                )
-
-    async def _answer(
-        self, hub: GroupHub, line: Line, answer: GroupAcknowledgement
-    ) -> None:
-        await hub.log.durable()
-        if not line.closed:
-            line.say(answer)
-
-    def _check_sender(self, line: Line, message: Message) -> None:
-        if agent_name(message.sender) != agent_name(line.peer):
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "sender is not who speaks on this channel"
-            )
-
-    async def _told(
-        self, member: GroupMember, line: Line, post: GroupPost, ref: int
-    ) -> None:
-        """Take what a hub tells of a ticket of ours, or of others to an admin."""
-        content = post.content
-        if not isinstance(content, Membership):
-            raise InteractionError(InteractionFault.NOT_ALLOWED, "it has no number")
-        match content.act:
-            case GroupAct.INVITE if member.state is not MemberState.MEMBER:
-                await self._note_invitation(member, line, content)
-            case GroupAct.APPROVE if member.state is MemberState.APPLIED:
-                await member.become(MemberState.MEMBER, content.group)
-            case GroupAct.DENY if member.state is MemberState.APPLIED:
-                await member.become(MemberState.DENIED)
-            case GroupAct.APPLY:
-                member.note_application(content)
-        self._acknowledge_ticket(line, post, ref)
-        self._tell(member)
-
-    async def _first_told(self, line: Line, post: GroupPost, ref: int) -> None:
-        """Take an invitation into a group that we do not know, or a wish for one."""
-        content = post.content
-        if isinstance(content, Membership) and content.group is not None:
-            if content.act is GroupAct.CREATE:
-                await self._create_for(line, content.group, post, ref)
-                return
-            if content.act is GroupAct.INVITE:
-                await self._invited_by(line, content, content.group)
-                self._acknowledge_ticket(line, post, ref)
-                return
-        raise InteractionError(InteractionFault.UNKNOWN_GROUP, "no such group here")
-
-    async def _create_for(
-        self, line: Line, group: Group, post: GroupPost, ref: int
-    ) -> None:
-        """Distribute the messages of a group that a peer makes (GBZ-13)."""
-        is_listed = await asyncio.to_thread(self._policy.is_listed, line.peer)
-        if self._config.hub_for != "listed" or not is_listed:
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "this daemon is no hub for others"
-            )
-        self._check_places()
-        if not _ID.fullmatch(group.id) or group.id != post.group:
-            raise InteractionError(InteractionFault.INVALID, "no id of a group")
-        own = Party(id=self._identities.canonical, address=self._own_url())
-        group = replace(
-            group, hub=own, owner=line.peer, members=(), extra={}, last=0, epoch=1
-        )
-        hub = GroupHub.create(group, self._shelf, self._wires, own=self._is_own)
-        self._add_hub(hub)
-        answer = GroupAcknowledgement(group=group.id, ref=ref, state=hub.group)
-        self._do(self._answer(hub, line, answer))
-
-    async def _invited_by(self, line: Line, told: Membership, group: Group) -> None:
-        if not _ID.fullmatch(group.id) or not told.ticket:
-            raise InteractionError(InteractionFault.INVALID, "no id of a group")
-        if self._config.accept == "nobody":
-            raise InteractionError(InteractionFault.NOT_ALLOWED, "no invitations here")
-        self._check_places()
-        is_stranger = current_share.get().rank is Rank.COMMON
-        waiting = [
-            one
-            for one in self._members.values()
-            if one.state is MemberState.INVITED and one.head.stranger
-        ]
-        if is_stranger and len(waiting) >= MAX_INVITED:
-            raise InteractionError(
-                InteractionFault.TOO_MANY, "too many invitations wait here"
-            )
-        member = self._members[group.id] = self._member(
-            StoredMember(
-                group=group,
-                own=self._own_did(line.peer),
-                hub=line.peer,
-                address=group.hub.address,
-                state=MemberState.INVITED,
-                stranger=is_stranger,
-            )
-        )
-        await self._note_invitation(member, line, told)
-        self._tell(member)
-
-    async def _note_invitation(
-        self, member: GroupMember, line: Line, told: Membership
-    ) -> None:
-        if member.state is MemberState.INVITED and member.head.ticket == told.ticket:
-            return
-        head = replace(
-            member.head,
-            group=told.group or member.group,
-            state=MemberState.INVITED,
-            ticket=told.ticket,
-            invited_by=told.by,
-            text=told.text,
-            expires=told.expires,
-            stranger=current_share.get().rank is Rank.COMMON,
-        )
-        await member.tell(head)
-        if self._config.accept == "listed" and not head.stranger:
-            self._do(self._join(member))
-
-    def _acknowledge_ticket(self, line: Line, post: GroupPost, ref: int) -> None:
-        assert isinstance(post.content, Membership), "the caller looked"
-        line.say(
-            GroupAcknowledgement(group=post.group, ref=ref, ticket=post.content.ticket)
-        )
-
     # Small things.
-
-    def _opened(self, line: Line) -> None:
-        if not line.has_groups:
-            return
-        for hub in self._hubs.values():
-            hub.opened(line)
-        for member in self._members.values():
-            if self._is_hub_of(line, member):
-                member.opened(line)
-
-    def _needs(self, agent: str) -> bool:
-        if any(hub.needs(agent) for hub in self._hubs.values()):
-            return True
-        return any(
-            agent_name(one.head.hub) == agent and one.needs_hub()
-            for one in self._members.values()
-        )
-
-    def _member(self, head: StoredMember, *, last: int = 0) -> GroupMember:
-        return GroupMember(
-            head,
-            self._shelf,
-            self._wires,
-            self._signatures,
-            last=last,
-            is_own=self._is_own,
-            desk_of=self._desk_of,
-            changed=self._tell,
-        )
 
     async def _welcome(self, name: str, did: str) -> None:
         """Know that it was we who let an agent into a sealed group."""
@@ -721,61 +487,6 @@ class GroupService:
             await hub.take(post, sender=own, ref=next_ref(), size=0)
             return
         await self._elsewhere(name).ask(post, timeout=ANSWER_TIMEOUT)
-
-    def _elsewhere(self, name: str) -> GroupMember:
-        found = self._members.get(name)
-        if found is None:
-            raise NoGroup(f"there is no group {name[:80]!r}")
-        return found
-
-    def _invited(self, name: str) -> GroupMember:
-        member = self._elsewhere(name)
-        if member.state is not MemberState.INVITED:
-            raise ConflictError(f"you are not invited; you are: {member.state}")
-        return member
-
-    def _is_own(self, did: str) -> bool:
-        return (
-            did == self._identities.canonical
-            or self._identities.for_did(did) is not None
-        )
-
-    def _own_did(self, peer: str) -> str:
-        identity = self._identities.speaking_to(peer)
-        return canonical_did(identity.did, identity.private_key.public_bytes)
-
-    def _is_hub_of(self, line: Line, member: GroupMember) -> bool:
-        return agent_name(line.peer) == agent_name(member.head.hub)
-
-    def _check_places(self) -> None:
-        is_open = sum(one.group.state is GroupState.OPEN for one in self._hubs.values())
-        is_open += sum(one.needs_hub() for one in self._members.values())
-        if is_open >= self._config.max_groups:
-            raise InteractionError(
-                InteractionFault.TOO_MANY, "too many groups are open here"
-            )
-
-    def _add_hub(self, hub: GroupHub) -> None:
-        self._hubs[hub.group.id] = hub
-        told = {"group": hub.group.id}
-        hub.changed = lambda: self.publish("group", told)
-
-    def _tell(self, member: GroupMember) -> None:
-        told = {"group": member.group.id, "state": str(member.state)}
-        self.publish("group", told)
-
-    def _do(self, work: Any) -> None:
-        async def guarded() -> None:
-            try:
-                await work
-            except (InteractionError, CallError, TimeoutError) as exc:
-                logger.info("a step of a group did not follow: %s", exc)
-            except Exception:
-                logger.exception("a step of a group failed")
-
-        task = asyncio.create_task(guarded())
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
 
 
 def _role(known: KnownGroup) -> SenderRole:

@@ -42,6 +42,9 @@ class WayIn(StrEnum):
     A2A = "a2a"
     "A task of a caller of the A2A face."
 
+    GROUP = "group"
+    "A message in a group."
+
     OWNER = "owner"
     "The owner's own trial of an exposed capability; there is no peer."
 
@@ -86,6 +89,7 @@ WAYS: Final[Mapping[WayIn, WayRule]] = MappingProxyType(
         WayIn.REPAIR: WayRule(approval=Approval.PROTOCOL, repeatable=True),
         WayIn.TASK: WayRule(approval=Approval.CAPABILITY),
         WayIn.A2A: WayRule(approval=Approval.CAPABILITY),
+        WayIn.GROUP: WayRule(approval=Approval.CAPABILITY),
         WayIn.OWNER: WayRule(approval=Approval.NONE),
     }
 )

@@ -336,7 +336,7 @@ class NegotiationOperations:
     async def _decide(self, request: Request, decision: Decision) -> Decided:
         prefix = request.path_params["prefix"]
         if self._groups.is_one(prefix):
-            is_yes = decision.verdict == "accept"
+            is_yes = decision.said == "accept"
             await self._groups.decide(prefix, accept=is_yes, note=decision.note)
             return Decided("now", None)
         return Decided.of(await self._desk.decide(prefix, decision))

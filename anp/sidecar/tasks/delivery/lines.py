@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from anp.channel.channel import Channel
-from anp.errors import CallError
+from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line, LineWork, TakeFurther
@@ -219,6 +219,12 @@ class Lines:
             if line.channel is channel and not found.done():
                 found.set_result(line)
 
+        def failed() -> None:
+            if not found.done():
+                found.set_exception(
+                    CallError(ErrorKind.PEER_UNREACHABLE, "the line did not begin")
+                )
+
         self.opened.append(note)
         try:
             using = asyncio.create_task(
@@ -226,6 +232,7 @@ class Lines:
             )
             self._using.add(using)
             using.add_done_callback(self._using.discard)
+            using.add_done_callback(lambda _: failed())
             return await found
         finally:
             self.opened.remove(note)

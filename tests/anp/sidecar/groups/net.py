@@ -128,7 +128,7 @@ class Node:
 
     # For the lines.
 
-    def untold(self, peer: str) -> list[str]:
+    def untold(self, peer: str, uri: str) -> list[str]:
         return []
 
     def in_use(self, peer: str) -> bool:

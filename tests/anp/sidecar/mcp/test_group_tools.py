@@ -56,7 +56,7 @@ class FakeApi:
                 yield one
 
 
-async def answered(api: FakeApi, name: str, **arguments: Any) -> dict[str, Any]:
+async def answered(api: FakeApi, name: str, **arguments: Any) -> Any:
     tools = GroupTools(api)  # type: ignore[arg-type]  # all that it uses of it
     result = await tools.call(name, arguments)
     assert result.structured_content is not None

@@ -75,9 +75,10 @@ async function textOf(answer) {
 
 // Follows the daemon's events for as long as the page is open. `EventSource` cannot send
 // the header that tells our page from others, and needs each event's name beforehand.
-// With `signal` it ends; with `resumes` each attempt goes on behind the newest number.
-export async function follow(path, { onEvent, onState, signal, resumes = false }) {
-  let last = 0;
+// With `signal` it ends; with `resumes` each attempt goes on behind the newest
+// number, the first one behind `after`.
+export async function follow(path, { onEvent, onState, signal, resumes = false, after = 0 }) {
+  let last = after;
   const take = (event) => {
     last = event.number;
     onEvent(event);

@@ -6,6 +6,8 @@ import * as attachment from "./pages/attachment.js";
 import * as call from "./pages/call.js";
 import * as calls from "./pages/calls.js";
 import * as daemon from "./pages/daemon.js";
+import * as group from "./pages/group.js";
+import * as groups from "./pages/groups.js";
 import * as negotiations from "./pages/negotiations.js";
 import * as negotiation from "./pages/negotiation.js";
 import * as overview from "./pages/overview.js";
@@ -24,6 +26,7 @@ const SECTIONS = [
   ["protocols", "Protocols"],
   ["calls", "Calls"],
   ["tasks", "Tasks"],
+  ["groups", "Groups"],
   ["subscriptions", "Subscriptions"],
   ["peers", "Peers"],
   ["spend", "Spend"],
@@ -41,6 +44,8 @@ const PAGES = [
   [/^calls\/([\w-]+)$/, call.show],
   [/^tasks$/, tasks.show],
   [/^tasks\/([0-9a-z]+)$/, session.show],
+  [/^groups$/, groups.show],
+  [/^groups\/([\w-]+)$/, group.show],
   [/^subscriptions$/, subscriptions.show],
   [/^subscriptions\/([0-9a-z]+)$/, subscriptions.showOne],
   [/^peers$/, peers.show],
@@ -155,10 +160,11 @@ function drawRail() {
   replace(rail, h("ul", null, SECTIONS.map(([name, title]) => h("li", null, h("a", { href: `#/${name}`, "data-section": name }, title, h("span", { class: "badge" }))))));
 }
 
-// How many negotiations wait for the owner, beside the section's name.
+// How many negotiations, invitations and applications wait for the owner, beside the section's name.
 async function countOpen() {
-  const { negotiations: open } = await get("/v1/negotiations?open=1");
-  const now = open.filter((one) => one.waiting).length;
+  const { negotiations, groups: asked } = await get("/v1/approvals");
+  const open = [...negotiations, ...asked];
+  const now = negotiations.filter((one) => one.waiting).length + asked.length;
   const badge = document.querySelector('#rail a[data-section="approvals"] .badge');
   replace(badge, open.length ? [String(open.length), h("span", { class: "hidden" }, ` wait for your decision, ${now} of them now`)] : null);
   badge.classList.toggle("now", now > 0);
@@ -238,7 +244,7 @@ async function start() {
   await open({ focus: false });
   follow("/v1/events", {
     onEvent: (event) => {
-      if (event.type.startsWith("negotiation")) countOpenSoon(event);
+      countOpenSoon(event);
       current?.onEvent?.(event);
     },
     onState: (state) => {
@@ -251,6 +257,6 @@ async function start() {
   });
 }
 
-const countOpenSoon = gathered(["negotiation"], countOpen);
+const countOpenSoon = gathered(["negotiation", "group"], countOpen);
 
 start();

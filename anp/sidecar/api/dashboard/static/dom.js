@@ -13,6 +13,16 @@ export function h(tag, attributes, ...children) {
   return element;
 }
 
+// An element of a picture.
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== false) element.setAttribute(name, value);
+  }
+  add(element, children);
+  return element;
+}
+
 const PROPERTIES = { value: true, checked: true, disabled: true, open: true };
 
 function add(element, children) {

@@ -58,6 +58,12 @@ function host(url) {
   return /^wss?:\/\/([^/?#]+)/.exec(url ?? "")?.[1];
 }
 
+// A peer in plain text, for a picture: its name, else the end of its DID.
+export function label(did, most = 14) {
+  const name = names.get(did) ?? `…${String(did).slice(-6)}`;
+  return name.length > most ? `${name.slice(0, most - 1)}…` : name;
+}
+
 // A peer: the name its owner gave it, else its address, and the beginning of its DID.
 export function peer(did) {
   if (!did || did === "-") return "–";

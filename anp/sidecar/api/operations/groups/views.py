@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from anp.interaction.elements import Message, Part, PartKind
+from anp.interaction.elements import Part, PartKind
 from anp.interaction.groups.elements import Group, GroupPolicy
 from anp.interaction.groups.hub_records import Ticket
-from anp.interaction.groups.operations import GroupPost
-from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_words import NOT_SIGNED
-from anp.protocols.line import FurtherFrame, InvalidFrame
 from anp.protocols.timestamps import read_timestamp
 from anp.sidecar.calls.events import Event
+from anp.sidecar.groups.agent import message_of
 from anp.sidecar.groups.service import KnownGroup
 from anp.sidecar.groups.shelf import StoredEvent
 
@@ -26,8 +24,6 @@ __all__ = [
     "event_of",
     "group_view",
 ]
-
-MAX_FRAME = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +165,7 @@ class GroupView:
     "Open invitations and applications, for those who manage the group."
 
     invitation: GroupInvitationView | None
-    "How this agent was invited, while it has not answered."
+    "The invitation of this agent, while it has not answered."
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +237,7 @@ def event_of(stored: StoredEvent) -> Event:
     said = {key: one for key, one in frame.items() if key not in NOT_SIGNED}
     kind = said.pop("op", "")
     if kind == "message.send":
-        about["message"] = _message(stored.data)
+        about["message"] = _message(stored)
     else:
         about["content"] = said
     at = frame.get("at")
@@ -253,17 +249,10 @@ def event_of(stored: StoredEvent) -> Event:
     )
 
 
-def _message(data: bytes) -> dict[str, Any]:
-    try:
-        frame = read_group_frame(data, max_size=MAX_FRAME)
-    except InvalidFrame:
+def _message(stored: StoredEvent) -> dict[str, Any]:
+    message = message_of(stored)
+    if message is None:
         return {}
-    if not isinstance(frame, FurtherFrame):
-        return {}
-    post = frame.operation
-    if not isinstance(post, GroupPost) or not isinstance(post.content, Message):
-        return {}
-    message = post.content
     return {
         "id": message.id,
         "sender": message.sender,

@@ -3,6 +3,7 @@ import { get } from "../api.js";
 import { chip, h, page, table } from "../dom.js";
 import { count, lasting, number, peer, when } from "../format.js";
 import { words } from "../peertext.js";
+import { asked } from "./groups.js";
 
 const COLUMNS = ["Need", "Outcome", "Peer", "Our role", "Proposals", "Our model calls", "Took", "Started"];
 
@@ -20,14 +21,16 @@ export async function show(_, { watch, put }) {
   return draw();
 }
 
-export async function showOpen(_, { watch, put }) {
+export async function showOpen(_, tools) {
+  const { watch, put } = tools;
   const draw = async () => {
-    const [{ negotiations }, { decisions }] = await Promise.all([get("/v1/negotiations?open=1"), get("/v1/decisions")]);
+    const [{ negotiations, groups }, { decisions }] = await Promise.all([get("/v1/approvals"), get("/v1/decisions")]);
     const made = decisions.filter((one) => one.verdict !== "offer");
     return page(
       "Approvals",
       h("p", { class: "lead" }, "Negotiations that wait for your decision now, and those that ended without an agreement, for which a decision now is used next time."),
       table("Negotiations that wait for you", COLUMNS, negotiations.map(row), "No negotiation waits for your decision."),
+      groups.length ? asked(groups, tools) : null,
       h("h2", null, "Your decisions"),
       table(
         "Your decisions",
@@ -44,7 +47,7 @@ export async function showOpen(_, { watch, put }) {
       ),
     );
   };
-  watch(["negotiation"], async () => put(await draw()));
+  watch(["negotiation", "group"], async () => put(await draw()));
   return draw();
 }
 

@@ -6,14 +6,14 @@ import { words } from "../peertext.js";
 
 export async function show(_, { watch, put }) {
   const draw = async () => view(await load());
-  watch(["negotiation", "call", "attachment", "peer"], async () => put(await draw()));
+  watch(["negotiation", "call", "attachment", "peer", "group"], async () => put(await draw()));
   return draw();
 }
 
 async function load() {
   const [info, open, all, protocols, spend, peers, calls] = await Promise.all([
     get("/v1/info"),
-    get("/v1/negotiations?open=1"),
+    get("/v1/approvals"),
     get("/v1/negotiations"),
     get("/v1/protocols"),
     get("/v1/spend?days=1"),
@@ -21,15 +21,16 @@ async function load() {
     get("/v1/calls"),
   ]);
   learnNames(peers.peers);
-  return { info, open: open.negotiations, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers, calls: calls.calls };
+  return { info, open: open.negotiations, asked: open.groups, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers, calls: calls.calls };
 }
 
-function view({ info, open, all, protocols, spend, peers, calls }) {
+function view({ info, open, asked, all, protocols, spend, peers, calls }) {
   const waitingPeers = peers.filter((one) => one.state === "waiting" || one.changed_keys.length);
   const sick = info.attachments.filter((one) => !one.healthy);
   const held = protocols.filter((one) => one.quarantined || one.state === "stale");
   const needs = [
     ...open.map((one) => need(why(one), `#/negotiations/${one.id}`, [peer(one.peer), " ", asked(one)], one.waiting ? "waiting" : one.outcome)),
+    ...asked.map((one) => need(one.kind === "invitation" ? "invites you into a group" : "wants to join your group", `#/groups/${one.group}`, [peer(one.peer), " ", words(one.name, 60)], "waiting")),
     ...waitingPeers.map((one) => need(one.state === "waiting" ? "is not allowed yet" : "has other keys than before", `#/peers/${encodeURIComponent(one.did)}`, [peer(one.did)], one.state)),
     ...sick.map((one) => need(one.problem || "does not answer", "#/daemon", [h("strong", null, words(one.name))], "down")),
     ...held.map((one) => need(one.quarantined ? "is quarantined" : "is stale", `#/protocols/${one.hash}`, [short(one.hash)], one.quarantined ? "quarantined" : "stale")),

@@ -1,6 +1,6 @@
 // Model calls and tokens by day, peer and purpose, and the limits.
 import { get } from "../api.js";
-import { chip, h, page, section, table } from "../dom.js";
+import { chip, h, page, section, svg, table } from "../dom.js";
 import { lasting, money, number, peer, when } from "../format.js";
 import { words } from "../peertext.js";
 
@@ -53,12 +53,6 @@ function sumByDay(days) {
 function chart(days) {
   const sums = sumByDay(days).reverse();
   if (sums.length < 2) return null;
-  const svg = (tag, attributes, text) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    if (text) element.textContent = text;
-    return element;
-  };
   const most = Math.max(...sums.map((one) => one.input_tokens + one.output_tokens), 1);
   const [width, height] = [Math.max(sums.length * 40, 200), 120];
   const image = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height + 18}`, preserveAspectRatio: "xMinYMid meet", role: "img", "aria-label": "Tokens by day" });
