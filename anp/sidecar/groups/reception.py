@@ -24,6 +24,7 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.config.groups import GroupsConfig
+from anp.sidecar.groups.holder import GroupHolder
 from anp.sidecar.groups.hub import GroupHub
 from anp.sidecar.groups.member import (
     DeskMaker,
@@ -84,6 +85,7 @@ class GroupReception:
         self._hubs: dict[str, GroupHub] = {}
         self._members: dict[str, GroupMember] = {}
         self._doing: set[asyncio.Task[None]] = set()
+        self._holder = GroupHolder(shelf, take_over=self._read, lose=self._lose)
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Told of changes that somebody may want to know."
 
@@ -102,6 +104,10 @@ class GroupReception:
         operation = frame.operation
         assert not isinstance(operation, tuple)
         name = operation.group  # type: ignore[union-attr]  # of a group, all of them
+        if not self._is_here(name) and await self._holder.is_a_sisters(name):
+            # Nothing is lost: what it says waits there, and comes when it dials again.
+            await line.channel.close("a sister has the group")
+            return
         hub = self._hubs.get(name)
         if hub is not None:
             self._take_at_hub(hub, line, frame)
@@ -198,6 +204,7 @@ class GroupReception:
         group = replace(
             group, hub=own, owner=line.peer, members=(), extra={}, last=0, epoch=1
         )
+        await self._take_new(group.id)
         hub = GroupHub.create(group, self._shelf, self._wires, own=self._is_own)
         self._add_hub(hub)
         answer = GroupAcknowledgement(group=group.id, ref=ref, state=hub.group)
@@ -219,6 +226,7 @@ class GroupReception:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many invitations wait here"
             )
+        await self._take_new(group.id)
         member = self._members[group.id] = self._member(
             StoredMember(
                 group=group,
@@ -256,6 +264,30 @@ class GroupReception:
         line.say(
             GroupAcknowledgement(group=post.group, ref=ref, ticket=post.content.ticket)
         )
+
+    # In a fleet.
+
+    def _is_here(self, name: str) -> bool:
+        return name in self._hubs or name in self._members
+
+    async def _take_new(self, name: str) -> None:
+        """Have a new group in the fleet; InteractionError if there is one."""
+        if not await self._holder.take([name]) or self._is_here(name):
+            raise InteractionError(
+                InteractionFault.CONFLICT, "there is a group of this id"
+            )
+
+    async def _read(self, names: set[str]) -> None:
+        """Go on with groups that are stored and were a sister's."""
+        raise NotImplementedError
+
+    async def _lose(self, name: str) -> None:
+        hub, member = self._hubs.pop(name, None), self._members.pop(name, None)
+        if hub is not None:
+            await hub.lose()
+        if member is not None:
+            member.log.give_up()
+        self.publish("group", {"group": name})
 
     # Small things.
 

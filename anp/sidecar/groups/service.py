@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -85,19 +85,35 @@ class GroupService(GroupReception):
 
     async def load(self) -> None:
         """Read the groups that are stored, before any peer can talk of them."""
-        for name, data in await asyncio.to_thread(self._shelf.heads):
+        stored = dict(await asyncio.to_thread(self._shelf.heads))
+        await self._load_all(stored, await self._holder.take(stored))
+
+    async def _load_all(self, stored: Mapping[str, bytes], names: set[str]) -> None:
+        for name in names & stored.keys():
             try:
-                await self._load(name, data)
+                await self._load(name, stored[name])
             except RecordError as exc:
                 logger.error("group damaged group=%s reason=%s", name, exc)
 
     async def resume(self) -> None:
         """Go on with the groups that were read."""
-        for hub in self._hubs.values():
-            hub.wake()
-        for member in self._members.values():
-            if member.needs_hub():
+        self._holder.start()
+        self._wake(self._hubs.keys() | self._members.keys())
+
+    def _wake(self, names: Iterable[str]) -> None:
+        for name in names:
+            hub, member = self._hubs.get(name), self._members.get(name)
+            if hub is not None:
+                hub.wake()
+            if member is not None and member.needs_hub():
                 self._wires.want(member.head.hub, member.head.address)
+
+    async def _read(self, names: set[str]) -> None:
+        stored = dict(await asyncio.to_thread(self._shelf.heads))
+        await self._load_all(stored, names)
+        self._wake(names)
+        for name in names & self._members.keys():
+            self._tell(self._members[name])
 
     async def _load(self, name: str, data: bytes) -> None:
         newest = await asyncio.to_thread(self._shelf.last, name)
@@ -127,11 +143,13 @@ class GroupService(GroupReception):
 
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
+        await self._holder.stop()
         await self._wires.close()
         for hub in self._hubs.values():
             await hub.close()
         for member in self._members.values():
             await member.close()
+        await self._holder.leave()
         for task in self._doing:
             task.cancel()
         await asyncio.gather(*self._doing, return_exceptions=True)
@@ -181,9 +199,10 @@ class GroupService(GroupReception):
         group = group or uuid.uuid4().hex
         if not GROUP_ID.fullmatch(group):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
-        if group in self._hubs or group in self._members:
+        if self._is_here(group):
             raise ConflictError("there is a group of this id")
         self._check_places()
+        await self._take_new(group)
         made = Group(
             id=group,
             name=name,
@@ -276,6 +295,8 @@ class GroupService(GroupReception):
         ):
             raise ConflictError("this agent is a member")
         self._check_places()
+        if known is None:
+            await self._take_new(name)
         target = await self._finder.find(hub, trust_first_use=True)
         own = self._own_did(target.did)
         party = Party(id=target.did, address=target.url or "")
@@ -461,6 +482,7 @@ class GroupService(GroupReception):
             await hub.close()
         if member is not None:
             await member.close()
+        self._holder.forget(name)
         await asyncio.to_thread(self._shelf.drop, name)
 
     # Small things.
@@ -483,7 +505,8 @@ class GroupService(GroupReception):
     def _elsewhere(self, name: str) -> GroupMember:
         found = self._members.get(name)
         if found is None:
-            raise NoGroup(f"there is no group {name[:80]!r}")
+            where = "" if self._holder.is_alone else " at this daemon of the fleet"
+            raise NoGroup(f"there is no group {name[:80]!r}{where}")
         return found
 
     def _invited(self, name: str) -> GroupMember:
