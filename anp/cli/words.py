@@ -64,7 +64,10 @@ WORDS: Final[Mapping[str, Word]] = {
     ),
     "identity": Word("identity", "The DIDs and keys of this daemon."),
     "negotiations": Word("live", "Negotiations, and your decisions about them."),
-    "approvals": Word("live", "Negotiations that wait for your decision."),
+    "approvals": Word(
+        "live",
+        "Negotiations, invitations into groups and applications that wait for you.",
+    ),
     "tap": Word("calls", "Print each call as it ends, made or served, until Ctrl-C."),
     "calls": Word("calls", "Calls that your agent made and served."),
     "tasks": Word("tasks.tasks", "Work of peers that lasts, streams and asks back."),

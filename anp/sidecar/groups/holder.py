@@ -102,13 +102,12 @@ class GroupHolder:
         if self.is_alone:
             return False
         for _ in range(PATIENCE):
-            if group in self._own:
-                return False
             leases = await asyncio.to_thread(self._shelf.leases)
             if group not in leases:
                 return False
             await self._take_ended(leases)
             if group in self._own:
+                # Whoever took it has read it by now.
                 return False
             await asyncio.sleep(1.0)
         return True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from anp.interaction.elements import Message
@@ -16,6 +16,11 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupState
 from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.member_copy import CopyEvent, GroupCopy
+from anp.interaction.groups.member_state import (
+    MemberState,
+    StoredMember,
+    why_no_member,
+)
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupAct,
@@ -32,7 +37,7 @@ from anp.protocols.gbz.group_writer import (
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.member_sealing import MemberSealing
+from anp.sidecar.groups.member_seal import MemberSeal
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
 from anp.sidecar.groups.signatures import Signatures
@@ -54,52 +59,11 @@ MAX_ASKED = 64
 
 MAX_FRAME = 8 * 1024 * 1024
 
+FOREVER = sys.maxsize
+
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
 "Opens the desk in a sealed group under a DID of ours, with the rows that it stored."
-
-
-class MemberState(StrEnum):
-    """The way in which this daemon takes part in a group."""
-
-    INVITED = "invited"
-    "We are asked to join, and have not answered."
-
-    APPLIED = "applied"
-    "We asked to join, and have no answer."
-
-    MEMBER = "member"
-    LEFT = "left"
-    REMOVED = "removed"
-    DECLINED = "declined"
-    DENIED = "denied"
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMember:
-    """The head of such a group, as it is stored."""
-
-    group: Group
-    own: str
-    "The DID under which we take part."
-
-    hub: str
-    "DID of the hub."
-
-    address: str
-    state: MemberState
-    ticket: str = ""
-    invited_by: str = ""
-    text: str = ""
-    "The words of the invitation."
-
-    expires: datetime | None = None
-    stranger: bool = False
-    "The hub is nobody that the owner listed, so that only the owner accepts."
-
-    queued: tuple[str, ...] = ()
-    "Frames of ours, as JSON, that the hub has not taken."
 
 
 class GroupMember:
@@ -131,7 +95,7 @@ class GroupMember:
         self._changed = changed
         self._is_own = is_own
         self._desk_of = desk_of
-        self.sealing: MemberSealing | None = None
+        self.sealing: MemberSeal | None = None
         "Our part in a sealed group, as soon as we are a member."
 
         self._copy = GroupCopy(head.group, last=last)
@@ -148,6 +112,9 @@ class GroupMember:
         self._gap: asyncio.TimerHandle | None = None
         self._line: Line | None = None
         "The line on which events were asked for."
+
+        self._quiet_until = 0
+        "Number of the event that has to be here before anything is said on this line."
 
         self.log = GroupLog(
             shelf, head.group.id, head=self._head, last=last, stored=self._stored
@@ -172,22 +139,37 @@ class GroupMember:
         """The way in which we take part."""
         return self.head.state
 
+    def check_state(self) -> None:
+        """Check that we are a member; InteractionError with the reason if not."""
+        why = why_no_member(self.state)
+        if why is not None:
+            raise InteractionError(InteractionFault.NOT_ALLOWED, why)
+
     def needs_hub(self) -> bool:
         """Return whether there has to be a line to the hub."""
         waits = bool(self._queued) or bool(self._answers)
         return waits or self.state is MemberState.MEMBER
 
     def opened(self, line: Line) -> None:
-        """Go on over a new line to the hub."""
-        if self.state is MemberState.MEMBER:
-            self._line = line
-            self._fetch()
+        """Go on over a new line to the hub.
+
+        What it did not answer is said again as soon as we have all that it took
+        before: it knows repeats of what was said lately, and not of everything.
+        """
+        if self.state is not MemberState.MEMBER:
+            return
+        self._line = line
+        self._quiet_until = FOREVER
+        self._fetch()
+
+    def _say_again(self) -> None:
+        if self._copy.last < self._quiet_until:
+            return
+        self._quiet_until = 0
         unstored = self.sealing.unstored if self.sealing else frozenset()
-        for ref, frame in self._queued.items():
-            if ref in unstored:
-                continue
-            logger.debug("said again group=%s ref=%d", self.group.id, ref)
-            line.pass_on([json_bytes(frame)])
+        self._pass_on(
+            [frame for ref, frame in self._queued.items() if ref not in unstored]
+        )
 
     # What we do.
 
@@ -223,8 +205,7 @@ class GroupMember:
         Raises:
             InteractionError: The hub refused it, or too much waits for it.
         """
-        if self.state is not MemberState.MEMBER:
-            raise InteractionError(InteractionFault.NOT_ALLOWED, "you are no member")
+        self.check_state()
         if len(self._queued) >= MAX_QUEUED:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many messages wait for the hub"
@@ -251,7 +232,7 @@ class GroupMember:
         finally:
             self._answers.pop(ref, None)
 
-    def _seal(self, sealing: MemberSealing, post: GroupPost) -> list[dict[str, Any]]:
+    def _seal(self, sealing: MemberSeal, post: GroupPost) -> list[dict[str, Any]]:
         if not isinstance(post.content, Message):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED,
@@ -275,7 +256,8 @@ class GroupMember:
 
     def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
         if self._line is not None and self._is_there():
-            self._line.pass_on([json_bytes(one) for one in frames])
+            if not self._quiet_until:
+                self._line.pass_on([json_bytes(one) for one in frames])
         else:
             self._wires.want(self.head.hub, self.head.address)
 
@@ -283,7 +265,7 @@ class GroupMember:
         """Take our seat in a sealed group, as it was stored, if it is one."""
         if not self.group.sealed or self.sealing is not None:
             return
-        self.sealing = MemberSealing(
+        self.sealing = MemberSeal(
             self._desk_of(self.group, self.own, rows),
             self.log,
             queue=lambda message: self._queue(
@@ -339,6 +321,11 @@ class GroupMember:
 
     async def take(self, line: Line, frame: FurtherFrame) -> None:
         """Take an operation of the hub."""
+        await self._take(frame)
+        if self._quiet_until:
+            self._say_again()
+
+    async def _take(self, frame: FurtherFrame) -> None:
         match frame.operation:
             case GroupPost() as post:
                 async with self._taking:
@@ -390,6 +377,8 @@ class GroupMember:
                     self._put(self._copy.fetched(ack.state, ack.after))
                     if self.sealing is not None:
                         self.sealing.compare(one.id for one in ack.state.members)
+                if self._quiet_until:
+                    self._quiet_until = ack.state.last
             elif waiting is None:
                 # Only what came before we were removed.
                 self._put(self._copy.fetched(self.group, ack.after))

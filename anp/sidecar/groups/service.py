@@ -7,17 +7,16 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from anp.errors import CallError, ConflictError, ErrorKind, UnknownError
+from anp.errors import CallError, ConflictError, ErrorKind
 from anp.interaction.elements import Message, MessagePurpose, Part, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import Ticket
-from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAct,
     GroupContent,
@@ -26,17 +25,20 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
-from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
+from anp.sidecar.groups.hub import GroupHub
 from anp.sidecar.groups.member import (
-    GroupMember,
     MemberState,
     StoredMember,
 )
-from anp.sidecar.groups.reception import ANSWER_TIMEOUT, GROUP_ID, GroupReception
-from anp.sidecar.groups.shelf import StoredEvent, read_head
+from anp.sidecar.groups.reception import (
+    ANSWER_TIMEOUT,
+    GROUP_ID,
+    GroupReception,
+    NoGroup,
+)
+from anp.sidecar.groups.shelf import StoredEvent
 from anp.sidecar.groups.wires import next_ref
 from anp.sidecar.peers.policy import agent_name
-from cache.errors import RecordError
 
 __all__ = ["GroupService", "KnownGroup", "NoGroup"]
 
@@ -44,13 +46,6 @@ logger = logging.getLogger(__name__)
 
 DAY: Final = 86_400.0
 "Seconds."
-
-RECALLED: Final = 4096
-"Newest events that a hub knows again after a restart."
-
-
-class NoGroup(UnknownError):
-    """There is no such group here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,58 +83,10 @@ class GroupService(GroupReception):
         stored = dict(await asyncio.to_thread(self._shelf.heads))
         await self._load_all(stored, await self._holder.take(stored))
 
-    async def _load_all(self, stored: Mapping[str, bytes], names: set[str]) -> None:
-        for name in names & stored.keys():
-            try:
-                await self._load(name, stored[name])
-            except RecordError as exc:
-                logger.error("group damaged group=%s reason=%s", name, exc)
-
     async def resume(self) -> None:
         """Go on with the groups that were read."""
         self._holder.start()
         self._wake(self._hubs.keys() | self._members.keys())
-
-    def _wake(self, names: Iterable[str]) -> None:
-        for name in names:
-            hub, member = self._hubs.get(name), self._members.get(name)
-            if hub is not None:
-                hub.wake()
-            if member is not None and member.needs_hub():
-                self._wires.want(member.head.hub, member.head.address)
-
-    async def _read(self, names: set[str]) -> None:
-        stored = dict(await asyncio.to_thread(self._shelf.heads))
-        await self._load_all(stored, names)
-        self._wake(names)
-        for name in names & self._members.keys():
-            self._tell(self._members[name])
-
-    async def _load(self, name: str, data: bytes) -> None:
-        newest = await asyncio.to_thread(self._shelf.last, name)
-        last = newest[-1].number if newest else 0
-        try:
-            hub = read_head(StoredHub, data)
-        except RecordError:
-            head = read_head(StoredMember, data)
-            self._members[name] = member = self._member(head, last=last)
-            if head.group.sealed:
-                member.sit(await asyncio.to_thread(self._shelf.rows, name))
-            return
-        machine = GroupMachine(hub.hub, new_ticket)
-        recent = await asyncio.to_thread(
-            self._shelf.events, name, after=max(0, last - RECALLED), limit=RECALLED
-        )
-        for one in recent:
-            machine.recall(number=one.number, by=one.by, ref=one.ref)
-        made = GroupHub(
-            machine,
-            self._shelf,
-            self._wires,
-            own=self._is_own,
-            acknowledged=hub.acknowledged,
-        )
-        self._add_hub(made)
 
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
@@ -300,7 +247,8 @@ class GroupService(GroupReception):
         target = await self._finder.find(hub, trust_first_use=True)
         own = self._own_did(target.did)
         party = Party(id=target.did, address=target.url or "")
-        if known is None or agent_name(known.head.hub) != agent_name(target.did):
+        is_new = known is None or agent_name(known.head.hub) != agent_name(target.did)
+        if known is None or is_new:
             known = self._members[name] = self._member(
                 StoredMember(
                     group=Group(id=name, hub=party, owner=target.did),
@@ -316,9 +264,14 @@ class GroupService(GroupReception):
             member=Party(id=own, address=self._own_url()),
             text=text,
         )
-        ack = await known.ask(
-            GroupPost(group=name, content=content), timeout=ANSWER_TIMEOUT
-        )
+        try:
+            ack = await known.ask(
+                GroupPost(group=name, content=content), timeout=ANSWER_TIMEOUT
+            )
+        except (InteractionError, CallError):
+            if is_new:
+                del self._members[name]
+            raise
         if ack.state is not None:
             await known.become(MemberState.MEMBER, ack.state)
         else:
@@ -340,8 +293,10 @@ class GroupService(GroupReception):
 
     async def leave(self, name: str) -> KnownGroup:
         """Leave a group."""
-        await self._change(name, Membership(act=GroupAct.LEAVE))
         member = self._members.get(name)
+        if member is not None:
+            member.check_state()
+        await self._change(name, Membership(act=GroupAct.LEAVE))
         if member is not None:
             await member.become(MemberState.LEFT)
         return self.known(name)
@@ -501,19 +456,6 @@ class GroupService(GroupReception):
             await hub.take(post, sender=own, ref=next_ref(), size=0)
             return
         await self._elsewhere(name).ask(post, timeout=ANSWER_TIMEOUT)
-
-    def _elsewhere(self, name: str) -> GroupMember:
-        found = self._members.get(name)
-        if found is None:
-            where = "" if self._holder.is_alone else " at this daemon of the fleet"
-            raise NoGroup(f"there is no group {name[:80]!r}{where}")
-        return found
-
-    def _invited(self, name: str) -> GroupMember:
-        member = self._elsewhere(name)
-        if member.state is not MemberState.INVITED:
-            raise ConflictError(f"you are not invited; you are: {member.state}")
-        return member
 
 
 def _role(known: KnownGroup) -> SenderRole:

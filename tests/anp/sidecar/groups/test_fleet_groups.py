@@ -65,8 +65,10 @@ async def test_a_daemon_that_stops_leaves_its_groups_at_once(tmp_path: Path) -> 
         await join(b, theirs, one)
         await one.stop()
         # The member comes by itself to a daemon that has not looked yet.
-        await until(lambda: len(other.groups.all()) == 2)
-        assert await b.groups.say(group, note(b, group, "here")) is not None
+        await until(lambda: bool(other.groups.all()))
+        await settle(other)
+        assert len(other.groups.all()) == 2
+        await b.groups.say(group, note(b, group, "here"))
         await b.groups.say(theirs, note(b, theirs, "there"))
         heard = await asyncio.gather(
             texts(other, group, 1), texts(other, theirs, 1), texts(b, group, 1)
