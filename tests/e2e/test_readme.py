@@ -97,7 +97,8 @@ def test_the_walk_prints_what_the_readme_shows(clone: Path, tmp_path: Path) -> N
     finally:
         # They run in the background, and outlive a walk that fails.
         for home in ("shop", "buyer"):
-            words = [clone / ".venv/bin/anpd", "--home", tmp_path / home, "stop"]
+            command = str(clone / ".venv" / "bin" / "anpd")
+            words = [command, "--home", str(tmp_path / home), "stop"]
             subprocess.run(words, env=environ, capture_output=True, check=False)
 
 
