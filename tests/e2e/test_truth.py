@@ -121,7 +121,7 @@ class Scene:
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     # Some of the endings are those of a worker, so the code of rules runs in one.
-    flags = {"operation__stop_timeout": 0.5, "sandbox__plans": "worker"}
+    flags: dict[str, Any] = {"operation__stop_timeout": 0.5, "sandbox__plans": "worker"}
     async with house_in(tmp_path, **flags) as house:
         made = Scene(house, tmp_path)
         await made.attach()
