@@ -120,7 +120,9 @@ class Scene:
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    async with house_in(tmp_path, operation__stop_timeout=0.5) as house:
+    # Some of the endings are those of a worker, so the code of rules runs in one.
+    flags: dict[str, Any] = {"operation__stop_timeout": 0.5, "sandbox__plans": "worker"}
+    async with house_in(tmp_path, **flags) as house:
         made = Scene(house, tmp_path)
         await made.attach()
         yield made

@@ -21,7 +21,7 @@ async def main():
     idle = await sandbox.load("idle", "x = 1", origin="rules")
     source = "def spin():\\n    while True:\\n        pass\\n"
     busy = await sandbox.load("busy", source, origin="rules")
-    await validator.validate(True, 1)
+    await validator.validate({"pattern": "a"}, "a")
     spinning = asyncio.create_task(busy.call("spin", deadline=60))
     await asyncio.sleep(0.05)
     checkers = [validator._quick._seats[0].worker.pid]
