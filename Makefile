@@ -198,7 +198,7 @@ test-long: venv
 test-callers: venv agents-env callers-env
 	$(BIN)/pytest -n 0 tests/callers
 
-# The walk of the README with `make venv` as a reader has it; `make test` skips the installing.
+# The walk of the README with `make install` as a reader has it; `make test` skips the installing.
 test-readme: venv
 	ANPD_README=make $(BIN)/pytest -n 0 tests/e2e/test_readme.py
 

@@ -76,7 +76,7 @@ def run(arguments: Sequence[str]) -> int:
     # The words behind `--` are a command of the owner's.
     end = [*arguments, "--"].index("--")
     ours, rest = list(arguments)[:end], list(arguments)[end:]
-    settings = Settings(json="--json" in ours)
+    settings = Settings(json="--json" in ours, words=tuple(arguments))
     if WIDE in ours:
         # It is typed behind the command, too.
         arguments = [WIDE, *(one for one in ours if one != WIDE), *rest]

@@ -57,6 +57,8 @@ class Settings:
     config: str | None = None
     debug: bool = False
     json: bool = False
+    words: tuple[str, ...] = ()
+    "The whole command line."
 
 
 def guarded(settings: Settings, work: Callable[[], int]) -> int:
@@ -227,7 +229,11 @@ def _fitting(widths: list[int], width: int) -> list[int]:
 
 
 def _cut(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else f"{cell[: width - 1]}…"
+    if len(cell) <= width:
+        return cell
+    # The end of a DID tells it from others.
+    tail = cell[-4:] if cell.startswith("did:") else ""
+    return f"{cell[: width - 1 - len(tail)]}…{tail}"
 
 
 def show_wide() -> None:

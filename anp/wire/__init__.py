@@ -2,6 +2,7 @@
 
 * `frames`: frames, their header (ANP-12), and their encryption in a message.
 * `messages`: the JSON messages of a link, parsed and made, and their encodings.
+* `envelopes`: envelopes as JSON and in the binary form.
 * `meta_protocol`: the `metaProtocol` of hellos: versions, offers, answers, sizes.
 * `proof`: signatures of hellos, made and verified.
 * `keys`: the key schedule: from two fresh keys to a pair of traffic keys.
@@ -10,6 +11,4 @@
 * `moment`: a point in time on both clocks.
 * `side`: the common part of both sides of a handshake.
 * `outcome`: the limits of a handshake, and the events that it hands to its shell.
-* `envelopes`: Envelopes as they cross the wire: as JSON (WIRE row 26), and in the
-  binary form.
 """

@@ -11,6 +11,7 @@ import typer
 
 from anp.cli.call import CallLine, make_call, shows_phases
 from anp.cli.client import home_of, load_settings
+from anp.cli.completion import complete_need, complete_peer
 from anp.cli.options import Data, Host, Json, Port
 from anp.cli.output import Line, Settings, print_one
 from anp.errors import CallError, ConfigError, ErrorKind
@@ -36,6 +37,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Make keys, a DID and a configuration."""
+    from anp.cli.questions import ask_all, is_asked, with_values
     from anp.identity.dids import Identities
     from anp.identity.keys import PrivateKey
     from anp.sidecar.config.schema import default_config_text
@@ -46,10 +48,14 @@ def init(
     home, _ = home_of(context.obj)
     if home.key_file.exists():
         raise ConfigError(f"{home.path} has an identity already; nothing was changed")
+    has_config = home.config_file.exists()
+    asked = is_asked(as_json=as_json) and not has_config
+    values = ask_all() if asked else {}
     home.create()
     key = PrivateKey.create(home.key_file)
-    if not home.config_file.exists():
-        write_atomic(home.config_file, default_config_text(method).encode())
+    if not has_config:
+        text = with_values(default_config_text(method), values)
+        write_atomic(home.config_file, text.encode())
     did = Identities.of_method(key, method).primary.did
     told: list[Line] = [
         ("home", home.path),
@@ -153,8 +159,6 @@ def up(
 
 def _up_in_background(settings: Settings, *, as_json: bool) -> None:
     """Start the same command line again, without a terminal, until it is ready."""
-    import sys
-
     from anp.cli.commands.running.background import start_in_background
 
     home, _ = home_of(settings)
@@ -163,7 +167,7 @@ def _up_in_background(settings: Settings, *, as_json: bool) -> None:
     # A person reads this log; JSON is the default where no terminal is.
     environ = {"ANPD_LOG__FORMAT": "text"} if config.log.format == "auto" else {}
     ours = {"--background", "--json"}
-    words = [word for word in sys.argv[1:] if word not in ours]
+    words = [word for word in settings.words if word not in ours]
     known = start_in_background(home, words, environ)
     if as_json:
         print(json.dumps(known), flush=True)
@@ -183,12 +187,16 @@ def call(
     context: typer.Context,
     peer: Annotated[
         str,
-        typer.Argument(help="Name, DID, URL or URL#DID; left out with --find."),
+        typer.Argument(
+            help="Name, DID, URL or URL#DID; left out with --find.",
+            autocompletion=complete_peer,
+        ),
     ] = "",
     need: Annotated[
         str,
         typer.Argument(
-            help="The need in words, a capability, or the name of a [[need]]."
+            help="The need in words, a capability, or the name of a [[need]].",
+            autocompletion=complete_need,
         ),
     ] = "",
     data: Data = "{}",

@@ -253,7 +253,8 @@ class _Demo:
         return self._stage.json(SHOP, "protocols", "import", str(path))
 
     def _agreed_on(self, need: DemoNeed) -> str:
-        return next(one["protocol"] for one in self._calls if one["tool"] == need.tool)
+        found = (one["protocol"] for one in self._calls if one["tool"] == need.tool)
+        return str(next(found))
 
     def _strangers(self, shop: DemoPeer) -> list[dict[str, Any]]:
         """Import code that wants what it may not have; then call as before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,7 +37,7 @@ from anp.protocols.gbz.group_writer import (
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.member_sealing import MemberSealing
+from anp.sidecar.groups.member_seal import MemberSeal
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
 from anp.sidecar.groups.signatures import Signatures
@@ -57,6 +58,8 @@ MAX_ASKED = 64
 "Operations about members that are known still when they become events."
 
 MAX_FRAME = 8 * 1024 * 1024
+
+FOREVER = sys.maxsize
 
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
@@ -92,7 +95,7 @@ class GroupMember:
         self._changed = changed
         self._is_own = is_own
         self._desk_of = desk_of
-        self.sealing: MemberSealing | None = None
+        self.sealing: MemberSeal | None = None
         "Our part in a sealed group, as soon as we are a member."
 
         self._copy = GroupCopy(head.group, last=last)
@@ -109,6 +112,9 @@ class GroupMember:
         self._gap: asyncio.TimerHandle | None = None
         self._line: Line | None = None
         "The line on which events were asked for."
+
+        self._quiet_until = 0
+        "Number of the event that has to be here before anything is said on this line."
 
         self.log = GroupLog(
             shelf, head.group.id, head=self._head, last=last, stored=self._stored
@@ -145,16 +151,25 @@ class GroupMember:
         return waits or self.state is MemberState.MEMBER
 
     def opened(self, line: Line) -> None:
-        """Go on over a new line to the hub."""
-        if self.state is MemberState.MEMBER:
-            self._line = line
-            self._fetch()
+        """Go on over a new line to the hub.
+
+        What it did not answer is said again as soon as we have all that it took
+        before: it knows repeats of what was said lately, and not of everything.
+        """
+        if self.state is not MemberState.MEMBER:
+            return
+        self._line = line
+        self._quiet_until = FOREVER
+        self._fetch()
+
+    def _say_again(self) -> None:
+        if self._copy.last < self._quiet_until:
+            return
+        self._quiet_until = 0
         unstored = self.sealing.unstored if self.sealing else frozenset()
-        for ref, frame in self._queued.items():
-            if ref in unstored:
-                continue
-            logger.debug("said again group=%s ref=%d", self.group.id, ref)
-            line.pass_on([json_bytes(frame)])
+        self._pass_on(
+            [frame for ref, frame in self._queued.items() if ref not in unstored]
+        )
 
     # What we do.
 
@@ -217,7 +232,7 @@ class GroupMember:
         finally:
             self._answers.pop(ref, None)
 
-    def _seal(self, sealing: MemberSealing, post: GroupPost) -> list[dict[str, Any]]:
+    def _seal(self, sealing: MemberSeal, post: GroupPost) -> list[dict[str, Any]]:
         if not isinstance(post.content, Message):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED,
@@ -241,7 +256,8 @@ class GroupMember:
 
     def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
         if self._line is not None and self._is_there():
-            self._line.pass_on([json_bytes(one) for one in frames])
+            if not self._quiet_until:
+                self._line.pass_on([json_bytes(one) for one in frames])
         else:
             self._wires.want(self.head.hub, self.head.address)
 
@@ -249,7 +265,7 @@ class GroupMember:
         """Take our seat in a sealed group, as it was stored, if it is one."""
         if not self.group.sealed or self.sealing is not None:
             return
-        self.sealing = MemberSealing(
+        self.sealing = MemberSeal(
             self._desk_of(self.group, self.own, rows),
             self.log,
             queue=lambda message: self._queue(
@@ -305,6 +321,11 @@ class GroupMember:
 
     async def take(self, line: Line, frame: FurtherFrame) -> None:
         """Take an operation of the hub."""
+        await self._take(frame)
+        if self._quiet_until:
+            self._say_again()
+
+    async def _take(self, frame: FurtherFrame) -> None:
         match frame.operation:
             case GroupPost() as post:
                 async with self._taking:
@@ -356,6 +377,8 @@ class GroupMember:
                     self._put(self._copy.fetched(ack.state, ack.after))
                     if self.sealing is not None:
                         self.sealing.compare(one.id for one in ack.state.members)
+                if self._quiet_until:
+                    self._quiet_until = ack.state.last
             elif waiting is None:
                 # Only what came before we were removed.
                 self._put(self._copy.fetched(self.group, ack.after))

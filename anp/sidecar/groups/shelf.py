@@ -58,7 +58,7 @@ class StoredEvent:
     "The frame that the hub distributes."
 
     mark: str = ""
-    "What a member found out about it: `signed`, `forged`, `repeated`; empty: attested."
+    "Findings of a member: `signed`, `forged`, `repeated`; empty: attested."
 
     def unlocked(self, content: bytes) -> StoredEvent:
         """Return a locked event with the message that was in it, which is JSON."""
@@ -145,12 +145,17 @@ class GroupShelf:
         return found
 
     def events(self, group: str, *, after: int, limit: int) -> list[StoredEvent]:
-        """Return events with numbers above `after`, in order; perhaps fewer."""
+        """Return the first events with numbers above `after`, in order."""
         found: list[StoredEvent] = []
-        for page in self._store.group_pages(group, after=after):
-            found += [one for one in self._events(group, page) if one.number > after]
-            if len(found) >= limit:
+        while len(found) < limit:
+            last = found[-1].number if found else after
+            pages = self._store.group_pages(group, after=last)
+            if not pages:
                 break
+            for page in pages:
+                found += [one for one in self._events(group, page) if one.number > last]
+                if len(found) >= limit:
+                    break
         if any(one.mark == LOCKED for one in found):
             late = self._rows(group)
             found = [_unlocked(one, late) for one in found]

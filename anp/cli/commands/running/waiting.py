@@ -10,6 +10,7 @@ import typer
 
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.negotiations import decide_negotiation
+from anp.cli.completion import complete_waiting
 from anp.cli.options import Json, Note
 from anp.cli.output import Column, print_list, print_one, shown_did, visible, when
 from anp.errors import CallError, ErrorKind
@@ -47,7 +48,12 @@ def register(app: typer.Typer) -> None:
 def decide(
     context: typer.Context,
     waiting: Annotated[
-        str, typer.Argument(metavar="[ID]", help="Left out: list all that waits.")
+        str,
+        typer.Argument(
+            metavar="[ID]",
+            help="Left out: list all that waits.",
+            autocompletion=complete_waiting,
+        ),
     ] = "",
     verdict: Annotated[
         str, typer.Argument(metavar="[DECISION]", help="accept, reject or edit.")

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ForgottenGroup:
-    """What was kept here of a group is deleted; its members keep theirs."""
+    """A group is deleted here; its members keep theirs."""
 
     id: str
 

@@ -1,0 +1,108 @@
+"""Many messages of many members, and what kills leave of them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from anp.interaction.elements import Part
+from anp.interaction.groups import hub_state, membership
+from tests.anp.sidecar.groups.net import Node, joined, net_in
+from tests.clauses import clause
+from tests.waiting import until
+
+
+async def said_once(group: str, hub: Node, nodes: list[Node]) -> list[str]:
+    """Wait until all have everything; return what was said, in the order of all."""
+    count = hub.groups.known(group).last
+    await until(lambda: all(one.groups.known(group).last == count for one in nodes))
+    heard = [await numbered(one, group, count) for one in nodes]
+    for one in heard[1:]:
+        assert one == heard[0]
+    order = list(heard[0].values())
+    assert len(order) == len(set(order))
+    return order
+
+
+async def numbered(node: Node, group: str, last: int) -> dict[int, str]:
+    found = {}
+    async for event in node.groups.watch(group):
+        frame = event.frame()
+        if frame["op"] == "message.send":
+            found[event.number] = frame["dataItems"][0]["payload"]
+        if event.number >= last:
+            break
+    return found
+
+
+async def test_a_killed_hub_knows_all_its_numbers_again(tmp_path: Path) -> None:
+    async with net_in(tmp_path, "a", "b") as (net, (a, b)):
+        group = await joined(a, b)
+        for number in range(40):
+            # Each is a page of its own in the store.
+            await a.groups.post(group, [Part.text(f"{number}")])
+        a = await net.again(a, kill=True)
+        await a.groups.post(group, [Part.text("after")])
+        assert (await said_once(group, a, [a, b]))[-2:] == ["39", "after"]
+
+
+async def test_what_was_taken_long_ago_is_not_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (hub_state, membership):
+        monkeypatch.setattr(module, "RECENT", 8)
+    async with net_in(tmp_path, "a", "b") as (net, (a, b)):
+        group = await joined(a, b)
+        # The answer is lost, and B is away while others go on.
+        net.walls |= {("a", "b"), ("b", "a")}
+        for pipe in a.pipes:
+            pipe.stuck = True
+        _, number = await b.groups.post(group, [Part.text("mine")], timeout=0.01)
+        assert number is None
+        before = a.groups.known(group).last
+        await until(lambda: a.groups.known(group).last > before - 1)
+        a.cut()
+        for other in range(20):
+            await a.groups.post(group, [Part.text(f"{other}")])
+        net.walls.clear()
+        assert "mine" in await said_once(group, a, [a, b])
+
+
+@clause("GBZ-12", "GBZ-17")
+async def test_eight_members_hear_one_order_whoever_is_killed(tmp_path: Path) -> None:
+    names = [f"m{number}" for number in range(8)]
+    choose = random.Random(5)
+    async with net_in(tmp_path, *names) as (net, nodes):
+        group = await joined(nodes[0], *nodes[1:])
+        certain: set[str] = set()
+
+        async def speak(name: str) -> None:
+            for number in range(60):
+                text = f"{name}/{number}"
+                node = net.nodes[name]
+                try:
+                    await node.groups.post(group, [Part.text(text)], timeout=1)
+                except Exception:
+                    assert not node.up
+                    continue
+                if node.up:
+                    certain.add(text)
+
+        speaking = [asyncio.create_task(speak(name)) for name in names[:4]]
+        for _ in range(6):
+            wanted = len(certain) + 20
+            await until(lambda: len(certain) >= wanted or all(map(_done, speaking)))
+            name = choose.choice(names)
+            await net.again(net.nodes[name], kill=True)
+            await net.again(net.nodes["m0"], kill=True)
+        await asyncio.gather(*speaking)
+        now = list(net.nodes.values())
+        order = await said_once(group, net.nodes["m0"], now)
+        assert certain <= set(order)
+
+
+def _done(task: asyncio.Task[None]) -> bool:
+    return task.done()
