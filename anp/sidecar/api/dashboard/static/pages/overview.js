@@ -21,16 +21,16 @@ async function load() {
     get("/v1/calls"),
   ]);
   learnNames(peers.peers);
-  return { info, open: open.negotiations, asked: open.groups, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers, calls: calls.calls };
+  return { info, open: open.negotiations, invited: open.groups, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers, calls: calls.calls };
 }
 
-function view({ info, open, asked, all, protocols, spend, peers, calls }) {
+function view({ info, open, invited, all, protocols, spend, peers, calls }) {
   const waitingPeers = peers.filter((one) => one.state === "waiting" || one.changed_keys.length);
   const sick = info.attachments.filter((one) => !one.healthy);
   const held = protocols.filter((one) => one.quarantined || one.state === "stale");
   const needs = [
     ...open.map((one) => need(why(one), `#/negotiations/${one.id}`, [peer(one.peer), " ", asked(one)], one.waiting ? "waiting" : one.outcome)),
-    ...asked.map((one) => need(one.kind === "invitation" ? "invites you into a group" : "wants to join your group", `#/groups/${one.group}`, [peer(one.peer), " ", words(one.name, 60)], "waiting")),
+    ...invited.map((one) => need(one.kind === "invitation" ? "invites you into a group" : "wants to join your group", `#/groups/${one.group}`, [peer(one.peer), " ", words(one.name, 60)], "waiting")),
     ...waitingPeers.map((one) => need(one.state === "waiting" ? "is not allowed yet" : "has other keys than before", `#/peers/${encodeURIComponent(one.did)}`, [peer(one.did)], one.state)),
     ...sick.map((one) => need(one.problem || "does not answer", "#/daemon", [h("strong", null, words(one.name))], "down")),
     ...held.map((one) => need(one.quarantined ? "is quarantined" : "is stale", `#/protocols/${one.hash}`, [short(one.hash)], one.quarantined ? "quarantined" : "stale")),
