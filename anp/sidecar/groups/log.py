@@ -11,6 +11,8 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -34,8 +36,20 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_WAITING_BYTES = 32 * 1024 * 1024
 "Bytes that wait to be stored; with more, nothing is taken."
 
+PAGE = 64
+"Most events that a watcher gets at once."
+
 RETRY = 1.0
 "Seconds after which a write that failed is tried again."
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """Somebody who follows a group."""
+
+    early: bool
+    late: deque[int] = field(default_factory=deque)
+    "Numbers of events whose content came after them."
 
 
 class GroupLog:
@@ -77,8 +91,8 @@ class GroupLog:
 
         self._heads_stored = 0
         self._durable: deque[tuple[int, int, asyncio.Future[None]]] = deque()
-        self._watchers: dict[asyncio.Event, deque[int]] = {}
-        "Those who follow it, each with events whose content came late."
+        self._watchers: dict[asyncio.Event, _Watcher] = {}
+        "Those who follow it."
 
         self.ended = False
 
@@ -112,6 +126,9 @@ class GroupLog:
             self._waiting_size += len(one.data)
         if rows:
             self._rows.append((self.last, rows))
+        for changed, watcher in self._watchers.items():
+            if watcher.early and events:
+                changed.set()
         if self._writing is None and (self._waiting or self._head_changed):
             self._writing = asyncio.create_task(counted(self._write()))
 
@@ -132,8 +149,8 @@ class GroupLog:
                 self._recent[place] = new = one.unlocked(content)
                 self._recent_size += len(new.data) - len(one.data)
         self.put((), rows={late_row(number): content})
-        for late in self._watchers.values():
-            late.append(number)
+        for watcher in self._watchers.values():
+            watcher.late.append(number)
         self._wake()
 
     async def durable(self) -> None:
@@ -185,29 +202,41 @@ class GroupLog:
             )
         return found
 
-    async def watch(self, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
-        """Yield stored events from a number on, and wait for new ones."""
-        changed, late = asyncio.Event(), deque[int]()
-        self._watchers[changed] = late
+    async def watch(
+        self, *, after: int = 0, early: bool = False
+    ) -> AsyncGenerator[Sequence[StoredEvent], None]:
+        """Yield events from a number on, all that are there, and wait for new ones.
+
+        Args:
+            early: Also those that are not stored yet, which somebody else keeps.
+        """
+        changed, watcher = asyncio.Event(), _Watcher(early)
+        self._watchers[changed] = watcher
         try:
             while True:
                 changed.clear()
-                while late:
-                    number = late.popleft()
+                while watcher.late:
+                    number = watcher.late.popleft()
                     if number <= after:
-                        for one in await self.events(after=number - 1, limit=1):
-                            yield one
-                found = await self.events(after=after, limit=64)
-                for one in found:
-                    after = one.number
-                    yield one
-                if found or late:
+                        yield await self._next(number - 1, 1, early)
+                found = await self._next(after, PAGE, early)
+                if found:
+                    after = found[-1].number
+                    yield found
+                if found or watcher.late:
                     continue
                 if self.ended:
                     return
                 await changed.wait()
         finally:
             del self._watchers[changed]
+
+    async def _next(self, after: int, limit: int, early: bool) -> list[StoredEvent]:
+        found = await self.events(after=after, limit=limit)
+        if not found and early:
+            later = (one for one in self._waiting if one.number > after)
+            found = list(islice(later, limit))
+        return found
 
     @property
     def watchers(self) -> int:

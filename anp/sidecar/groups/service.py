@@ -424,11 +424,27 @@ class GroupService(GroupReception):
         """Return all groups."""
         return [self.known(name) for name in (*self._hubs, *self._members)]
 
-    def watch(self, name: str, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
+    async def watch(
+        self, name: str, *, after: int = 0
+    ) -> AsyncGenerator[StoredEvent, None]:
         """Yield the events of a group from a number on, and wait for new ones."""
+        async for events in self.watch_pages(name, after=after):
+            for one in events:
+                yield one
+
+    def watch_pages(
+        self, name: str, *, after: int = 0, early: bool = False
+    ) -> AsyncGenerator[Sequence[StoredEvent], None]:
+        """Yield events as `watch` does, all at once that are there.
+
+        Args:
+            early: Also those that only the hub has stored so far. After a kill they
+                come again, with the same numbers.
+        """
         hub = self._hubs.get(name)
-        log = self._elsewhere(name).log if hub is None else hub.log
-        return log.watch(after=after)
+        if hub is not None:
+            return hub.log.watch(after=after)
+        return self._elsewhere(name).log.watch(after=after, early=early)
 
     @property
     def watchers(self) -> int:

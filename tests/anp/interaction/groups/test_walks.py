@@ -338,6 +338,4 @@ GroupWalk.TestCase.settings = settings(
 )
 
 
-@clause("GBZ-17")
-class TestGroupWalks(GroupWalk.TestCase):
-    """Walks of a group."""
+TestGroupWalks = clause("GBZ-12", "GBZ-17")(GroupWalk.TestCase)
