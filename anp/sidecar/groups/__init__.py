@@ -16,4 +16,5 @@
 * `did_keys`: Keys of DIDs that sign things in groups, checked once each.
 * `reception`: The operations of peers about groups: taken at the hub, or as one of its
   members.
+* `member_head`: The head of a group at another daemon's hub, as its member stores it.
 """

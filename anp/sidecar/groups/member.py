@@ -7,9 +7,8 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 from anp.interaction.elements import Message
@@ -28,11 +27,11 @@ from anp.interaction.groups.operations import (
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import (
     group_frame,
-    write_distributed,
 )
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GroupLog
+from anp.sidecar.groups.member_head import MemberState, StoredMember, stored_copy
 from anp.sidecar.groups.member_sealing import MemberSealing
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
@@ -60,49 +59,6 @@ FOREVER = sys.maxsize
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
 "Opens the desk in a sealed group under a DID of ours, with the rows that it stored."
-
-
-class MemberState(StrEnum):
-    """The way in which this daemon takes part in a group."""
-
-    INVITED = "invited"
-    "We are asked to join, and have not answered."
-
-    APPLIED = "applied"
-    "We asked to join, and have no answer."
-
-    MEMBER = "member"
-    LEFT = "left"
-    REMOVED = "removed"
-    DECLINED = "declined"
-    DENIED = "denied"
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMember:
-    """The head of such a group, as it is stored."""
-
-    group: Group
-    own: str
-    "The DID under which we take part."
-
-    hub: str
-    "DID of the hub."
-
-    address: str
-    state: MemberState
-    ticket: str = ""
-    invited_by: str = ""
-    text: str = ""
-    "The words of the invitation."
-
-    expires: datetime | None = None
-    stranger: bool = False
-    "The hub is nobody that the owner listed, so that only the owner accepts."
-
-    queued: tuple[str, ...] = ()
-    "Frames of ours, as JSON, that the hub has not taken."
 
 
 class GroupMember:
@@ -486,7 +442,7 @@ class GroupMember:
             self.sealing.put(events)
         else:
             marked = marks or {}
-            stored = [_stored(one, marked.get(one.number, "")) for one in events]
+            stored = [stored_copy(one, marked.get(one.number, "")) for one in events]
             self.log.put(stored, head=changed)
         if changed:
             self._follow()
@@ -501,7 +457,21 @@ class GroupMember:
         elif self.group.state is GroupState.CLOSED:
             state = MemberState.CLOSED
         self.head = replace(self.head, state=state, group=self.group)
+        if state is not MemberState.MEMBER:
+            self._give_up()
         self._changed(self)
+
+    def _give_up(self) -> None:
+        """Drop what the hub did not take, since it takes nothing of us any more."""
+        for ref in list(self._queued):
+            del self._queued[ref]
+            waiting = self._answers.get(ref)
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(
+                    InteractionError(
+                        InteractionFault.NOT_ALLOWED, "you are no member any more"
+                    )
+                )
 
     def _stored(self, events: Sequence[StoredEvent]) -> None:
         """Acknowledge what is stored; one answer counts for all before."""
@@ -522,20 +492,6 @@ class GroupMember:
             MemberState.APPLIED,
         )
         return head_bytes(StoredMember, head), is_open
-
-
-def _stored(event: CopyEvent, mark: str) -> StoredEvent:
-    post = event.post
-    data = write_distributed(
-        post.frame,
-        number=event.number,
-        epoch=post.epoch,
-        at=post.at or datetime.now(UTC),
-        by=post.by,
-        replayed=post.replayed,
-    )
-    mark = "repeated" if event.repeated else mark
-    return StoredEvent(event.number, post.by, 0, data, mark)
 
 
 def _fault(code: str) -> InteractionFault:
