@@ -63,12 +63,15 @@ class GroupLog:
         head: Callable[[], tuple[bytes, bool]],
         last: int = 0,
         stored: Callable[[Sequence[StoredEvent]], None] = lambda events: None,
+        delay: float = 0.0,
     ) -> None:
         """Go on after a number.
 
         Args:
             head: Returns the present head of the group, and whether it is open.
             stored: Told of events as soon as they are stored.
+            delay: Seconds for which events gather before they are written, unless
+                somebody waits for that.
         """
         self._shelf = shelf
         self.group = group
@@ -85,6 +88,8 @@ class GroupLog:
         self._rows: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
         "Changed rows, each with the number of the last event that they follow from."
 
+        self._delay = delay
+        self._hurry = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
         self._heads = 0
         "Changes of the head so far, stored or not."
@@ -159,6 +164,7 @@ class GroupLog:
             return
         done = asyncio.get_running_loop().create_future()
         self._durable.append((self.last, self._heads, done))
+        self._hurry.set()
         await done
 
     async def settle(self) -> None:
@@ -169,6 +175,7 @@ class GroupLog:
     async def close(self) -> None:
         """Store what waits, and end all watching."""
         self.ended = True
+        self._hurry.set()
         self._wake()
         try:
             async with asyncio.timeout(10.0):
@@ -250,6 +257,7 @@ class GroupLog:
     async def _write(self) -> None:
         try:
             while self._waiting or self._head_changed:
+                await self._gather()
                 batch, heads = self._next_batch(), self._heads
                 head, is_open = None, True
                 if self._head_changed:
@@ -271,6 +279,14 @@ class GroupLog:
                 self._release()
         finally:
             self._writing = None
+
+    async def _gather(self) -> None:
+        if not self._delay or self._durable or self.ended:
+            return
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._delay):
+                await self._hurry.wait()
 
     def _release(self) -> None:
         """Let go on who waited for what is stored now."""

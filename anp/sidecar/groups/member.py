@@ -31,7 +31,12 @@ from anp.protocols.gbz.group_writer import (
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.member_head import MemberState, StoredMember, stored_copy
+from anp.sidecar.groups.member_head import (
+    MemberState,
+    StoredMember,
+    fault_of,
+    stored_copy,
+)
 from anp.sidecar.groups.member_sealing import MemberSealing
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
@@ -46,6 +51,9 @@ logger = logging.getLogger(__name__)
 GAP_WAIT = 0.5
 "Seconds for which an event may be missing before everything after it is fetched."
 
+GATHERED = 0.02
+"Seconds in which events gather before they are stored here; the hub has them."
+
 MAX_QUEUED = 1000
 "Messages of ours that wait for a hub that is away."
 
@@ -53,8 +61,6 @@ MAX_ASKED = 64
 "Operations about members that are known still when they become events."
 
 MAX_FRAME = 8 * 1024 * 1024
-
-FOREVER = sys.maxsize
 
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
@@ -112,7 +118,12 @@ class GroupMember:
         "Number of the event that has to be here before anything is said on this line."
 
         self.log = GroupLog(
-            shelf, head.group.id, head=self._head, last=last, stored=self._stored
+            shelf,
+            head.group.id,
+            head=self._head,
+            last=last,
+            stored=self._stored,
+            delay=GATHERED,
         )
         for text in head.queued:
             frame = json.loads(text)
@@ -148,7 +159,7 @@ class GroupMember:
         if self.state is not MemberState.MEMBER:
             return
         self._line = line
-        self._quiet_until = FOREVER
+        self._quiet_until = sys.maxsize
         self._fetch()
 
     def _say_again(self) -> None:
@@ -331,7 +342,7 @@ class GroupMember:
                     return
                 waiting = self._answers.get(ref)
                 if waiting is not None and not waiting.done():
-                    waiting.set_exception(InteractionError(_fault(code), text))
+                    waiting.set_exception(InteractionError(fault_of(code), text))
                 else:
                     # Of something from before, for which nobody waits any more.
                     logger.warning(
@@ -492,10 +503,3 @@ class GroupMember:
             MemberState.APPLIED,
         )
         return head_bytes(StoredMember, head), is_open
-
-
-def _fault(code: str) -> InteractionFault:
-    try:
-        return InteractionFault(code)
-    except ValueError:
-        return InteractionFault.STATE

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.elements import Group
 from anp.interaction.groups.member_copy import CopyEvent
 from anp.protocols.gbz.group_writer import write_distributed
 from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["MemberState", "StoredMember", "stored_copy"]
+__all__ = ["MemberState", "StoredMember", "fault_of", "stored_copy"]
 
 
 class MemberState(StrEnum):
@@ -70,3 +71,11 @@ def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
     )
     mark = "repeated" if event.repeated else mark
     return StoredEvent(event.number, post.by, 0, data, mark)
+
+
+def fault_of(code: str) -> InteractionFault:
+    """Return the fault that a hub names; one that we do not know is of the state."""
+    try:
+        return InteractionFault(code)
+    except ValueError:
+        return InteractionFault.STATE
