@@ -19,7 +19,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
 from cache.errors import CacheError
 
-__all__ = ["GroupLog"]
+__all__ = ["GATHERED", "GroupLog"]
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,9 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 
 MAX_WAITING_BYTES = 32 * 1024 * 1024
 "Bytes that wait to be stored; with more, nothing is taken."
+
+GATHERED = 0.02
+"Seconds in which a member's events gather before they are stored; the hub has them."
 
 PAGE = 64
 "Most events that a watcher gets at once."

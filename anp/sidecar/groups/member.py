@@ -30,7 +30,7 @@ from anp.protocols.gbz.group_writer import (
 )
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
-from anp.sidecar.groups.log import GroupLog
+from anp.sidecar.groups.log import GATHERED, GroupLog
 from anp.sidecar.groups.member_head import (
     MemberState,
     StoredMember,
@@ -50,9 +50,6 @@ logger = logging.getLogger(__name__)
 
 GAP_WAIT = 0.5
 "Seconds for which an event may be missing before everything after it is fetched."
-
-GATHERED = 0.02
-"Seconds in which events gather before they are stored here; the hub has them."
 
 MAX_QUEUED = 1000
 "Messages of ours that wait for a hub that is away."
@@ -474,15 +471,14 @@ class GroupMember:
 
     def _give_up(self) -> None:
         """Drop what the hub did not take, since it takes nothing of us any more."""
-        for ref in list(self._queued):
-            del self._queued[ref]
+        gone = InteractionError(
+            InteractionFault.NOT_ALLOWED, "you are no member any more"
+        )
+        queued, self._queued = self._queued, {}
+        for ref in queued:
             waiting = self._answers.get(ref)
             if waiting is not None and not waiting.done():
-                waiting.set_exception(
-                    InteractionError(
-                        InteractionFault.NOT_ALLOWED, "you are no member any more"
-                    )
-                )
+                waiting.set_exception(gone)
 
     def _stored(self, events: Sequence[StoredEvent]) -> None:
         """Acknowledge what is stored; one answer counts for all before."""

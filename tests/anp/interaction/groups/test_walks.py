@@ -334,7 +334,7 @@ def _id(post: GroupPost) -> str:
 
 
 GroupWalk.TestCase.settings = settings(
-    max_examples=WALKS, stateful_step_count=40, deadline=None
+    max_examples=WALKS, stateful_step_count=30, deadline=None
 )
 
 
