@@ -12,6 +12,7 @@ A2A_FRAMEWORK := .venvs/a2a-framework
 A2A_ADK := .venvs/a2a-adk
 A2A_JS := .venvs/a2a-js
 STAMP  := $(VENV)/.installed
+SMALL  := $(VENV)/.runs
 API    := .venvs/api
 SLIM   := .venvs/slim
 PIP    := -m pip --disable-pip-version-check -q
@@ -22,10 +23,11 @@ SPREAD := -n 2 --dist worksteal
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
+.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
 
 help:
-	@echo "make demo    two daemons meet, agree and call (start here)"
+	@echo "make demo    two agents meet, agree and call (start here; it installs what it needs)"
+	@echo "make install anpd with all that it needs to run, in .venv (make venv adds what tests need)"
 	@echo "make quick   the pure tests: no socket, no process, two minutes of CPU time at most"
 	@echo "make fast    all tests but those that take over two seconds"
 	@echo "make test    all tests, with the official SDK as a peer"
@@ -55,6 +57,13 @@ help:
 	@echo "make assertions  every assertion of the tests, to compare two commits"
 	@echo "make mutants 500 halves with one fault in their data, and how many the trial and the cases find"
 	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
+
+# Enough to run anpd and the demo: no tools for tests, and no resolving.
+install: $(SMALL)
+
+$(SMALL): pyproject.toml deploy/local/requirements.txt
+	@test $(STAMP) -nt pyproject.toml && test $(STAMP) -nt deploy/local/requirements.txt || $(PYTHON) deploy/local $(VENV)
+	@touch $@
 
 venv: $(STAMP)
 
@@ -171,8 +180,8 @@ test-browser: browser-env
 	tests/browser/ensure_chromium.sh
 	$(WEB)/bin/python -m pytest -n 0 tests/browser
 
-demo: venv
-	$(BIN)/anpd demo
+demo: install
+	@$(BIN)/anpd demo
 
 # Writes build/quick.json, and fails when it took more CPU time than it may.
 quick: venv
@@ -192,7 +201,7 @@ test-long: venv
 test-callers: venv agents-env callers-env
 	$(BIN)/pytest -n 0 tests/callers
 
-# The walk of the README with `make venv` as a reader has it; `make test` skips the installing.
+# The walk of the README with `make install` as a reader has it; `make test` skips the installing.
 test-readme: venv
 	ANPD_README=make $(BIN)/pytest -n 0 tests/e2e/test_readme.py
 

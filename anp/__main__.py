@@ -17,10 +17,11 @@ def main() -> None:
     if problem:
         print(f"anpd: {problem}", file=sys.stderr)
         sys.exit(3)
-    from anp.cli.call import quick_call
+    words, code = sys.argv[1:], None
+    if "call" in words:
+        from anp.cli.call import quick_call
 
-    words = sys.argv[1:]
-    code = quick_call(words)
+        code = quick_call(words)
     if code is None:
         from anp.cli.app import run
 

@@ -77,7 +77,8 @@ class LocalApi(http.client.HTTPConnection):
         super().__init__("anpd", timeout=CALL_TIMEOUT)
         self.need = need
         "Name of the field of a call that says what is wanted; it was `task` once."
-        self._path = path
+        self.path = path
+        "The socket."
         self.connect()
 
     def connect(self) -> None:
@@ -85,7 +86,7 @@ class LocalApi(http.client.HTTPConnection):
         self.close()
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(CALL_TIMEOUT)
-        self.sock.connect(self._path)
+        self.sock.connect(self.path)
 
 
 class Anpd:
@@ -95,9 +96,9 @@ class Anpd:
         self._tree = tree
         self._home = home
         own = tree / ".venv" / "bin" / "python"
-        self._python = str(own) if own.exists() else sys.executable
+        self.executable = str(own) if own.exists() else sys.executable
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ANPD_")}
-        self._environment = {
+        self.environment = {
             **kept,
             "PYTHONPATH": str(tree),
             "ANPD_CONSENSUS__USE": str(consensus).lower(),
@@ -106,9 +107,9 @@ class Anpd:
     def python(self, *arguments: str) -> None:
         """Run the checkout's Python to its end."""
         subprocess.run(
-            [self._python, *arguments],
+            [self.executable, *arguments],
             cwd=self._home.parent,
-            env=self._environment,
+            env=self.environment,
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -130,11 +131,11 @@ class Anpd:
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [
-                    *(self._python, "-m", "anp", "--home", str(self._home), "up"),
+                    *(self.executable, "-m", "anp", "--home", str(self._home), "up"),
                     *("--port", "0", "--ready-file", str(ready)),
                 ],
                 cwd=self._home.parent,
-                env=self._environment,
+                env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

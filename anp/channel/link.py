@@ -109,6 +109,7 @@ class Link:
         self._lost: str | None = None
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()
+        self._settled.set()
         self._proved = asyncio.Event()
         self._refused_keys: set[str] = set()
         limit = config.max_channels
@@ -173,8 +174,9 @@ class Link:
             async for text in self._pipe.connection:
                 if self._guest is not None:
                     self._guest.read(len(text))
-                    # Others have their turn even when there is nothing to wait for.
-                    await asyncio.sleep(0)
+                    if self._guest.stranger:
+                        # Others have their turn even when there is nothing to wait for.
+                        await asyncio.sleep(0)
                 await self._turn(partial(self._receive, text))
                 await self._pump()
                 while self._core.waits:
@@ -227,6 +229,7 @@ class Link:
         session_id = self._core.open_channel(
             identity, peer_did, meta, now=read_clocks()
         )
+        self._rearmed.set()
         opening: asyncio.Future[Channel] = asyncio.get_running_loop().create_future()
         self._opening[session_id] = opening
         try:
@@ -346,9 +349,15 @@ class Link:
         for text in self._core.messages_to_send():
             self._pipe.put(text)
         while (event := self._core.next_event()) is not None:
+            if isinstance(event, FrameReceived):
+                channel = self._channels.get(event.channel_id)
+                if channel is not None:
+                    await channel.deliver(event)
+                continue
             await self._act(event)
-        self._rearmed.set()
-        if not self._core.waits:
+            # Frames alone bring no timer forward.
+            self._rearmed.set()
+        if not self._settled.is_set() and not self._core.waits:
             self._settled.set()
 
     async def _act(self, event: LinkEvent) -> None:
@@ -361,10 +370,6 @@ class Link:
                 self._opened(event)
             case HandshakeRefused():
                 self._refused(event)
-            case FrameReceived():
-                channel = self._channels.get(event.channel_id)
-                if channel is not None:
-                    await channel.deliver(event)
             case FrameIgnored():
                 self._ignored(event)
             case ChannelEnded():

@@ -19,11 +19,12 @@ FAREWELL = "shutting down"
 
 
 class Pipe:
-    """Sends texts in order; `write` does it in a task of its own."""
+    """Sends texts in order, at once or, while the other end is slow, by `write`."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self._outbox: asyncio.Queue[str | None] = asyncio.Queue()
+        self._outbox: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        self._finished = False
 
     @property
     def address(self) -> str:
@@ -44,12 +45,28 @@ class Pipe:
         by_peer = protocol.close_rcvd_then_sent
         return "the peer's daemon stopped" if by_peer else "our daemon stops"
 
-    def put(self, text: str) -> None:
-        """Have a text sent."""
-        self._outbox.put_nowait(text)
+    def put(self, text: str | bytes) -> None:
+        """Have a text sent; bytes go as a binary message."""
+        connection = self.connection
+        if (
+            connection.paused
+            or self._finished
+            or connection.protocol.state is not State.OPEN
+            or not self._outbox.empty()
+        ):
+            self._outbox.put_nowait(text)
+            return
+        # As `Connection.send` does, less the task that would have to wake up for it:
+        # nothing waits, so it need not wait either.
+        if isinstance(text, bytes):
+            connection.protocol.send_binary(text)
+        else:
+            connection.protocol.send_text(text.encode())
+        connection.send_data()
 
     def finish(self) -> None:
         """Have `write` return when everything before is sent."""
+        self._finished = True
         self._outbox.put_nowait(None)
 
     async def write(self) -> None:

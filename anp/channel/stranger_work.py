@@ -40,11 +40,13 @@ class StrangerWork:
     def __init__(self) -> None:
         self._turns: Turns[Callable[[], None]] = Turns()
         self._timer: asyncio.Handle | None = None
+        self._running = False
         self._others_at = float("-inf")
 
     def do(self, key: str, piece: Callable[[], None]) -> None:
         """Do a piece for an address: now if nobody has to wait, else at its turn."""
-        if self._turns.free(now=time.monotonic()):
+        # A piece that follows from another one is not counted with it a second time.
+        if not self._running and self._turns.free(now=time.monotonic()):
             self._run(key, piece)
         else:
             self._turns.add(key, piece)
@@ -68,10 +70,11 @@ class StrangerWork:
 
     def _run(self, key: str, piece: Callable[[], None]) -> None:
         # Not the time of the processor: where that is scarce, others wait for longer.
-        began = time.monotonic()
+        began, self._running = time.monotonic(), True
         try:
             piece()
         finally:
+            self._running = False
             self.charge(key, LEAST + time.monotonic() - began)
 
     def _arm(self) -> None:

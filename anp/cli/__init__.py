@@ -10,5 +10,7 @@
 * `call`: The command `call` itself, and a short way to it for the usual command lines.
 * `input`: Reads the input that an option names: a file, standard input, or JSON itself.
 * `local_http`: HTTP to a daemon over its Unix socket, with the standard library alone.
+* `completion`: completion of peers, capabilities and ids in a shell.
+* `questions`: the questions of `anpd init`.
 * `words`: The first words of a command line, and the file that each is loaded from.
 """

@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from anp.cli.output import Settings, fail, guarded
+from anp.cli.output import Settings, fail, guarded, show_wide
 from anp.cli.words import RootGroup
 from anp.errors import EXIT_CODES, ErrorKind
 
 __all__ = ["app", "run"]
+
+WIDE = "--wide"
 
 app = typer.Typer(
     cls=RootGroup,
@@ -24,6 +26,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -45,12 +48,17 @@ def _root(
     debug: Annotated[
         bool, typer.Option(help="Show tracebacks and debug logs.")
     ] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="Tables and DIDs in their whole width.")
+    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     settings: Settings = context.obj
     settings.home, settings.config, settings.debug = home, config, debug
+    if wide:
+        show_wide()
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.DEBUG if debug else logging.INFO,
@@ -66,8 +74,12 @@ def _root(
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     # The words behind `--` are a command of the owner's.
-    ours = list(arguments)[: [*arguments, "--"].index("--")]
-    settings = Settings(json="--json" in ours)
+    end = [*arguments, "--"].index("--")
+    ours, rest = list(arguments)[:end], list(arguments)[end:]
+    settings = Settings(json="--json" in ours, words=tuple(arguments))
+    if WIDE in ours:
+        # It is typed behind the command, too.
+        arguments = [WIDE, *(one for one in ours if one != WIDE), *rest]
     command = typer.main.get_command(app)
 
     def work() -> int:

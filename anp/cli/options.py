@@ -6,13 +6,22 @@ from typing import Annotated
 
 import typer
 
+from anp.cli.completion import (
+    complete_capability,
+    complete_negotiation,
+    complete_peer,
+    complete_protocol,
+)
+
 __all__ = [
+    "Capability",
     "Data",
     "Hash",
     "Host",
     "Id",
     "Json",
     "Note",
+    "PeerWord",
     "Port",
 ]
 
@@ -23,17 +32,35 @@ Data = Annotated[
 Hash = Annotated[
     str,
     typer.Argument(
-        metavar="HASH", help="Hash of the protocol, or its first characters."
+        metavar="HASH",
+        help="Hash of the protocol, or its first characters.",
+        autocompletion=complete_protocol,
+    ),
+]
+Capability = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Its full name, or the short one.",
+        autocompletion=complete_capability,
     ),
 ]
 Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
 Id = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Id of the negotiation, or its first characters."
+        metavar="ID",
+        help="Id of the negotiation, or its first characters.",
+        autocompletion=complete_negotiation,
     ),
 ]
 Note = Annotated[str, typer.Option(help="Reason; the peer reads it if you reject.")]
+PeerWord = Annotated[
+    str,
+    typer.Argument(
+        metavar="PEER", help="Name, DID or URL.", autocompletion=complete_peer
+    ),
+]
 Port = Annotated[
     int | None, typer.Option(help="Port to listen on; 0 takes a free one.")
 ]

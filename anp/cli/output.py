@@ -27,10 +27,23 @@ __all__ = [
     "print_one",
     "progress",
     "protocol_of",
+    "short_did",
+    "show_wide",
+    "shown_did",
+    "terminal_width",
     "transient",
     "visible",
     "when",
 ]
+
+LONG_DID = 24
+"Characters of a DID that is not shortened."
+
+MIN_COLUMN = 8
+"Characters that the widest column of a table keeps, however narrow the terminal."
+
+_is_wide = False
+"`--wide` was given."
 
 Column = str | Callable[[Any], object]
 Line = str | tuple[str, object]
@@ -44,6 +57,8 @@ class Settings:
     config: str | None = None
     debug: bool = False
     json: bool = False
+    words: tuple[str, ...] = ()
+    "The whole command line."
 
 
 def guarded(settings: Settings, work: Callable[[], int]) -> int:
@@ -137,7 +152,7 @@ def print_list(
     if as_json:
         print_json(answer)
         return
-    for line in table(rows, columns):
+    for line in table(rows, columns, width=terminal_width()):
         print(line)
     print_one(None, notes, as_json=False)
 
@@ -175,15 +190,75 @@ def transient(line: str) -> None:
     sys.stderr.flush()
 
 
-def table(rows: Iterable[Any], columns: Mapping[str, Column]) -> list[str]:
-    """Return rows in columns as lines, plain enough for a pipe."""
+def table(
+    rows: Iterable[Any], columns: Mapping[str, Column], *, width: int | None = None
+) -> list[str]:
+    """Return rows in columns as lines, plain enough for a pipe.
+
+    Args:
+        width: Characters that a line may have: DIDs are shortened in their middle, and
+            then the longest columns at their ends. None gives DIDs whole.
+    """
     lines = [list(columns)]
     lines += [
         [_cell(row[c] if isinstance(c, str) else c(row)) for c in columns.values()]
         for row in rows
     ]
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    widths = _widths(lines)
+    if width is not None and _total(widths) > width:
+        lines = [[short_did(cell) for cell in cells] for cells in lines]
+        widths = _fitting(_widths(lines), width)
+        lines = [list(map(_cut, cells, widths)) for cells in lines]
     return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in lines]
+
+
+def _widths(lines: list[list[str]]) -> list[int]:
+    return [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+
+
+def _total(widths: list[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _fitting(widths: list[int], width: int) -> list[int]:
+    """Take from the widest columns until they fit, or are as narrow as is of use."""
+    widths = list(widths)
+    while _total(widths) > width and max(widths) > MIN_COLUMN:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _cut(cell: str, width: int) -> str:
+    if len(cell) <= width:
+        return cell
+    # The end of a DID tells it from others.
+    tail = cell[-4:] if cell.startswith("did:") else ""
+    return f"{cell[: width - 1 - len(tail)]}…{tail}"
+
+
+def show_wide() -> None:
+    """Let tables and DIDs of this process have their whole width."""
+    global _is_wide
+    _is_wide = True
+
+
+def terminal_width() -> int | None:
+    """Return the characters of a line of the terminal; None to have them all."""
+    if _is_wide or not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def shown_did(text: str) -> str:
+    """Return a DID for people: short in a terminal, whole in a pipe."""
+    return text if terminal_width() is None else short_did(text)
+
+
+def short_did(text: str) -> str:
+    """Return a DID without its middle; `…` stands for it."""
+    if not text.startswith("did:") or len(text) <= LONG_DID:
+        return text
+    return f"{text[:12]}…{text[-6:]}"
 
 
 def when(seconds: float | None) -> str:
@@ -264,4 +339,4 @@ def _text(value: object) -> str:
 
 def _cell(value: object) -> str:
     clean = "".join(c if c.isprintable() else " " for c in _text(value))
-    return clean if len(clean) <= 72 else f"{clean[:69]}..."
+    return clean if len(clean) <= 72 or clean.startswith("did:") else f"{clean[:69]}..."

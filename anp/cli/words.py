@@ -30,7 +30,22 @@ class Word:
 
 WORDS: Final[Mapping[str, Word]] = {
     "init": Word("daemon", "Make keys, a DID and a configuration."),
-    "up": Word("daemon", "Run the daemon in the foreground."),
+    "up": Word("daemon", "Run the daemon, in the foreground unless told otherwise."),
+    "status": Word(
+        "running.status",
+        "Show if a daemon runs, its peers, what it exposes, and what waits for you.",
+    ),
+    "logs": Word(
+        "running.background",
+        "Print the log of a daemon that was started with `up --background`.",
+    ),
+    "stop": Word(
+        "running.background", "Stop the daemon, after the calls that are under way."
+    ),
+    "decide": Word(
+        "running.waiting",
+        "List all that waits for your decision, or accept or reject one of it.",
+    ),
     "call": Word(
         "daemon", "Call a peer, and negotiate a protocol first if there is none."
     ),
@@ -49,7 +64,10 @@ WORDS: Final[Mapping[str, Word]] = {
     ),
     "identity": Word("identity", "The DIDs and keys of this daemon."),
     "negotiations": Word("live", "Negotiations, and your decisions about them."),
-    "approvals": Word("live", "Negotiations that wait for your decision."),
+    "approvals": Word(
+        "live",
+        "Negotiations, invitations into groups and applications that wait for you.",
+    ),
     "tap": Word("calls", "Print each call as it ends, made or served, until Ctrl-C."),
     "calls": Word("calls", "Calls that your agent made and served."),
     "tasks": Word("tasks.tasks", "Work of peers that lasts, streams and asks back."),

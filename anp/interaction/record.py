@@ -307,14 +307,19 @@ class SessionRecord:
                 )
             case CancelRequest(task=name):
                 self._set(step, self.tasks[name], cancel_requested=True)
-            case Registration() as wish if wish.address:
+            case Registration() | SubscriptionWish() as wish:
+                self._keep(wish)
+            case TaskProgress() | Message() | Unreadable():
+                pass
+
+    def _keep(self, wish: Registration | SubscriptionWish) -> None:
+        match wish:
+            case Registration(address=""):
+                self.registered.pop(wish.task, None)
+            case Registration():
                 self.registered[wish.task] = wish
-            case Registration(task=name):
-                self.registered.pop(name, None)
             case SubscriptionWish(id=name, subscription=wanted) if wanted is not None:
                 self.subscriptions[name] = _capability_of(wanted)
-            case TaskProgress() | Message() | Unreadable() | SubscriptionWish():
-                pass
 
     def _set(self, step: Step, task: Task, **fields: object) -> None:
         if is_terminal(task.state):
@@ -420,15 +425,8 @@ class SessionRecord:
                 return TaskCancel(session=self.session.id, task=name)
             case Message() as message:
                 return MessageSend(message=message)
-            case Registration() as wish:
+            case Registration() | SubscriptionWish() as wish:
                 return _wished(self.session.id, wish)
-            case SubscriptionWish(id=name, subscription=None):
-                return SubscribeCancel(session=self.session.id, id=name)
-            case SubscriptionWish(id=name, subscription=wanted):
-                whole = {**(wanted or {}), "id": name, "sessionId": self.session.id}
-                return SubscribeCreate(
-                    session=self.session.id, id=name, subscription=whole
-                )
             case TaskChange(at=at) as change:
                 return TaskUpdate(session=self.session.id, content=change, at=at)
             case TaskProgress() as progress:
@@ -445,12 +443,19 @@ def _told_of(session: Session, *, is_first: bool) -> Operation:
     return SessionUpdate(session=session)
 
 
-def _wished(session: str, wish: Registration) -> Operation:
-    if not wish.address:
-        return NotifyUnregister(session=session, task=wish.task)
-    return NotifyRegister(
-        session=session, task=wish.task, address=wish.address, expires=wish.expires
-    )
+def _wished(session: str, wish: Registration | SubscriptionWish) -> Operation:
+    match wish:
+        case Registration(task=task, address=""):
+            return NotifyUnregister(session=session, task=task)
+        case Registration(task=task, address=address, expires=expires):
+            return NotifyRegister(
+                session=session, task=task, address=address, expires=expires
+            )
+        case SubscriptionWish(id=name, subscription=None):
+            return SubscribeCancel(session=session, id=name)
+        case SubscriptionWish(id=name, subscription=wanted):
+            whole = {**(wanted or {}), "id": name, "sessionId": session}
+            return SubscribeCreate(session=session, id=name, subscription=whole)
 
 
 def _capability_of(subscription: Mapping[str, Any]) -> str:

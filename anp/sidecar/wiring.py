@@ -175,7 +175,12 @@ def make_code(config: Config, observer: Observer) -> CodeParts:
         on_run=observer.sandbox_run,
     )
     validator = SchemaValidator()
-    workshop = Workshop(sandbox, validator, deadline=config.sandbox.call_timeout)
+    workshop = Workshop(
+        sandbox,
+        validator,
+        deadline=config.sandbox.call_timeout,
+        plans=config.sandbox.plans == "daemon",
+    )
     return CodeParts(sandbox, validator, workshop)
 
 

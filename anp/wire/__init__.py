@@ -2,6 +2,7 @@
 
 * `frames`: frames, their header (ANP-12), and their encryption in a message.
 * `messages`: the JSON messages of a link, parsed and made, and their encodings.
+* `envelopes`: envelopes as JSON and in the binary form.
 * `meta_protocol`: the `metaProtocol` of hellos: versions, offers, answers, sizes.
 * `proof`: signatures of hellos, made and verified.
 * `keys`: the key schedule: from two fresh keys to a pair of traffic keys.

@@ -14,6 +14,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.envelopes import EnvelopeWriter
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     IV_SIZE,
@@ -21,8 +22,6 @@ from anp.wire.messages import (
     EncryptedData,
     Envelope,
     encode_base64,
-    format_timestamp,
-    render,
 )
 
 __all__ = [
@@ -39,6 +38,7 @@ __all__ = [
     "encrypt",
     "find_format",
     "open_envelope",
+    "open_sealed",
     "seal",
 ]
 
@@ -53,6 +53,10 @@ class ProtocolType(IntEnum):
     APPLICATION = 1
     NATURAL_LANGUAGE = 2
     VERIFICATION = 3
+
+
+_TYPES = tuple(ProtocolType)
+_HEADERS = tuple(bytes((one << 8 - _TYPE_BITS,)) for one in _TYPES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +111,8 @@ def encode_frame(frame: Frame, frame_format: FrameFormat = FORMAT_1_0) -> bytes:
     Args:
         frame_format: That of the channel, which its handshake has settled.
     """
-    size = frame_format.header_size
-    header = frame.protocol_type << _reserved_bits(frame_format)
-    return header.to_bytes(size, "big") + frame.data
+    header = _HEADERS[frame.protocol_type]
+    return header.ljust(frame_format.header_size, b"\0") + frame.data
 
 
 def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
@@ -129,12 +132,7 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
             ErrorCode.NOT_ALLOWED,
             f"a frame of {len(data)} bytes, without a header of {size}",
         )
-    header = int.from_bytes(data[:size], "big")
-    return Frame(ProtocolType(header >> _reserved_bits(frame_format)), data[size:])
-
-
-def _reserved_bits(frame_format: FrameFormat) -> int:
-    return 8 * frame_format.header_size - _TYPE_BITS
+    return Frame(_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:])
 
 
 def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
@@ -159,9 +157,22 @@ def decrypt(key: bytes, data: EncryptedData) -> bytes:
     Raises:
         PeerError: `DECRYPTION_FAILED`.
     """
-    iv, tag, ciphertext = data.decode()
+    return open_sealed(AESGCM(key), *data.sealed())
+
+
+def open_sealed(
+    cipher: AESGCM,
+    iv: bytes,
+    sealed: bytes | memoryview,
+    authenticated: bytes | None,
+) -> bytes:
+    """Return the plaintext of what `EncryptedData.sealed` returned.
+
+    Raises:
+        PeerError: `DECRYPTION_FAILED`.
+    """
     try:
-        return AESGCM(key).decrypt(iv, ciphertext + tag, None)
+        return cipher.decrypt(iv, sealed, authenticated)
     except InvalidTag:
         raise PeerError(
             ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext"
@@ -179,7 +190,7 @@ def seal(
     timestamp: datetime,
     version: str = FORMAT_1_0.version,
 ) -> str:
-    """Return a `message` that carries `plaintext` (ANP-11).
+    """Return one `message` that carries `plaintext`, as JSON (ANP-11).
 
     Args:
         plaintext: A frame: header byte and protocol data.
@@ -190,21 +201,16 @@ def seal(
     Raises:
         LocalError: The iv does not have 12 bytes.
     """
-    head = render(
-        {
-            "version": version,
-            "type": "message",
-            "timestamp": format_timestamp(timestamp),
-            "messageId": message_id,
-            "sourceDid": source_did,
-            "destinationDid": destination_did,
-            "secretKeyId": keys.secret_key_id,
-        }
+    writer = EnvelopeWriter(
+        keys,
+        source_did=source_did,
+        destination_did=destination_did,
+        version=version,
+        binary=False,
     )
-    # Base64 may be long, and needs no look at each character.
-    data = encrypt(keys.send_key, plaintext, iv=iv)
-    fields = ",".join(f'"{name}":"{value}"' for name, value in data.items())
-    return f'{head[:-1]},"encryptedData":{{{fields}}}}}'
+    text = writer.write(plaintext, message_id=message_id, iv=iv, timestamp=timestamp)
+    assert isinstance(text, str)
+    return text
 
 
 def check_envelope_dids(
@@ -248,4 +254,4 @@ def open_envelope(keys: SessionKeys, envelope: Envelope) -> bytes:
     """
     if envelope.secret_key_id != keys.secret_key_id:
         raise PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "secretKeyId is not ours")
-    return decrypt(keys.receive_key, envelope.encrypted_data)
+    return open_sealed(keys.receive_cipher, *envelope.encrypted_data.sealed())

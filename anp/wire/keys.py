@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -36,6 +37,17 @@ class SessionKeys:
 
     receive_key: bytes = field(repr=False)
     "AES-128 key for what the peer sends."
+
+    send_cipher: AESGCM = field(init=False, repr=False, compare=False)
+    "That of `send_key`; making one takes longer than it takes for a short message."
+
+    receive_cipher: AESGCM = field(init=False, repr=False, compare=False)
+    "That of `receive_key`."
+
+    def __post_init__(self) -> None:
+        """Make the ciphers."""
+        object.__setattr__(self, "send_cipher", AESGCM(self.send_key))
+        object.__setattr__(self, "receive_cipher", AESGCM(self.receive_key))
 
 
 class EphemeralKey:

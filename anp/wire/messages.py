@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
+from pybase64 import b64decode, b64encode_as_string
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -82,13 +82,14 @@ def format_timestamp(moment: datetime) -> str:
     """
     if moment.tzinfo is None:
         raise LocalError("a timestamp needs a time zone")
-    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
-    return text.removesuffix("+00:00") + "Z"
+    # The zone is left out of the text: that of `UTC` is always the same.
+    bare = (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat
+    return bare(timespec="milliseconds")[: -len("+00:00")] + "Z"
 
 
 def encode_base64(data: bytes) -> str:
     """Return standard base64 with padding (WIRE row 26)."""
-    return base64.b64encode(data).decode("ascii")
+    return b64encode_as_string(data)
 
 
 def decode_base64(text: str) -> bytes:
@@ -98,7 +99,7 @@ def decode_base64(text: str) -> bytes:
         PeerError: `DECRYPTION_FAILED`: it is anything else.
     """
     try:
-        data = base64.b64decode(text, validate=True)
+        data = b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         data = b""
     # Unused bits before the padding could be anything; one value, one spelling. All
@@ -225,6 +226,11 @@ class EncryptedData:
             PeerError: `DECRYPTION_FAILED`: bad base64 or a wrong length.
         """
         return *self.iv_and_tag(), decode_base64(self.ciphertext)
+
+    def sealed(self) -> tuple[bytes, bytes | memoryview, bytes | None]:
+        """Return iv, ciphertext with tag, and what the tag covers too; see `decode`."""
+        iv, tag, ciphertext = self.decode()
+        return iv, ciphertext + tag, None
 
     def iv_and_tag(self) -> tuple[bytes, bytes]:
         """Return these two alone, since the ciphertext may be long; see `decode`."""

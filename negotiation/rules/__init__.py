@@ -4,6 +4,7 @@
 * `choice`: the capability, or the chain of several, that a candidate means.
 * `fit`: tells whether a document serves, and how values cross.
 * `halves`: writes the source of a half.
+* `plan_run`: runs a half as the plan from which its source was written.
 * `judge_source`: source of the function that judges a result of which the capability
   promises little.
 * `literals`: source text of plain values: the only form in which foreign data enters a

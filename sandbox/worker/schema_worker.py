@@ -20,10 +20,10 @@ from jsonschema.exceptions import SchemaError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from sandbox.exact_numbers import read_number
 from sandbox.patterns.engine import compiled, matches
 from sandbox.patterns.schemas import pattern_faults
 from sandbox.patterns.translation import PatternError
+from sandbox.plain_schemas import parse_strict
 from sandbox.worker.channel import serve_frames
 from sandbox.worker.findings import words_of
 
@@ -93,7 +93,7 @@ def _judge(request: dict[str, Any]) -> list[str]:
         return list(itertools.islice(faults, MAX_FINDINGS))
     if request["op"] == "validate_json":
         try:
-            value = _parse(request["data"])
+            value = parse_strict(request["data"])
         except RecursionError:
             return ["not JSON: it is nested too deeply"]
         except UnicodeDecodeError:
@@ -124,27 +124,6 @@ def _validator(schema: Any) -> Draft202012Validator:
             _compiled.popitem(last=False)
     _compiled.move_to_end(digest)
     return _compiled[digest][0]
-
-
-def _parse(data: bytes) -> Any:
-    """Parse strict JSON (RFC 8259, ANP-18)."""
-    return json.loads(
-        data.decode("utf-8"),
-        object_pairs_hook=_no_repeats,
-        parse_constant=_no_constant,
-        parse_float=read_number,
-    )
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise ValueError("an object has a name twice")
-    return result
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _cut(text: str) -> str:

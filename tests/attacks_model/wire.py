@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 from anp.channel.core.events import LinkOutput
-from anp.wire.frames import seal
+from anp.wire.envelopes import EnvelopeWriter
 
 __all__ = ["Wire", "wire_tapped"]
 
@@ -34,22 +34,24 @@ class Wire:
 def wire_tapped() -> Iterator[Wire]:
     """Record every frame before it is sealed, and every message without a seal."""
     wire = Wire()
-    say = LinkOutput.say
+    say, write = LinkOutput.say, EnvelopeWriter.write
 
-    def sealed(keys: Any, plaintext: bytes, **more: Any) -> str:
-        wire.sent.append((more["source_did"], plaintext))
-        wire.carried.append((more["source_did"], more["message_id"]))
-        return seal(keys, plaintext, **more)
+    def sealed(writer: EnvelopeWriter, plaintext: bytes, **more: Any) -> str | bytes:
+        wire.sent.append((writer.source_did, plaintext))
+        wire.carried.append((writer.source_did, more["message_id"]))
+        return write(writer, plaintext, **more)
 
-    def said(output: LinkOutput, messages: Iterable[str]) -> None:
+    def said(output: LinkOutput, messages: Iterable[str | bytes]) -> None:
         known = list(messages)
         wire.sent += [
-            ("", one.encode()) for one in known if '"encryptedData"' not in one
+            ("", one.encode())
+            for one in known
+            if isinstance(one, str) and '"encryptedData"' not in one
         ]
         say(output, known)
 
     with (
-        patch("anp.channel.core.traffic.seal", sealed),
+        patch.object(EnvelopeWriter, "write", sealed),
         patch.object(LinkOutput, "say", said),
     ):
         yield wire

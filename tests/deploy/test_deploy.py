@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from anp.cli.app import run
@@ -19,7 +18,7 @@ from anp.errors import EXIT_CODES
 from anp.sidecar.config.load import load_config
 from anp.sidecar.home.home import Home
 from anp.version import daemon_version
-from tests.house.pins import pins_of
+from tests.house.pins import needed_with, pins_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -179,19 +178,28 @@ def test_no_secret_and_no_unpinned_fetch_is_in_the_image() -> None:
     assert "--require-hashes -r requirements.txt" in CONTAINERFILE
 
 
-def test_every_pinned_version_has_its_hashes_and_the_image_has_the_same() -> None:
+PARTS = {
+    "deploy/container/requirements.txt": ("otel", "redis"),
+    "deploy/local/requirements.txt": ("demo",),
+}
+"Parts of the pinned packages, with the extras that each is for."
+
+
+def test_every_pinned_version_has_its_hashes_and_the_parts_have_the_same() -> None:
     block = re.compile(r"(?m)^\S+==\S+(?: \\\n    --hash=sha256:[0-9a-f]{64})+$")
-    for name in ("constraints.txt", "deploy/container/requirements.txt"):
+    for name in ("constraints.txt", *PARTS):
         text = (ROOT / name).read_text()
         assert len(block.findall(text)) == len(pins_of(text)) > 50
         # Nothing of the index of the machine on which it was written.
         assert "://" not in text
-    own = pins_of((ROOT / "deploy/container/requirements.txt").read_text())
-    assert set(own) <= set(pins_of((ROOT / "constraints.txt").read_text()))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = {canonicalize_name(name) for name, _ in own}
-    for line in project["dependencies"]:
-        assert canonicalize_name(Requirement(line).name) in names, line
+    all_pins = set(pins_of((ROOT / "constraints.txt").read_text()))
+    pinned = {canonicalize_name(name) for name, _ in all_pins}
+    for part, extras in PARTS.items():
+        own = set(pins_of((ROOT / part).read_text()))
+        assert own <= all_pins
+        # Nothing is resolved when they are installed, so all that is needed is there.
+        needed = needed_with(*extras) & pinned
+        assert needed <= {canonicalize_name(name) for name, _ in own}
 
 
 def test_the_variables_of_the_image_are_settings(tmp_path: Path) -> None:

@@ -311,6 +311,8 @@ class _Server:
                 order: dict[str, Any] = json.loads(data)
                 pid = os.fork()
                 if pid == 0:
+                    # Its number may become that of something that the child gets.
+                    told.detach()
                     self._become(order, descriptors)
                     return order
                 for one in descriptors:

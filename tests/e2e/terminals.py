@@ -146,7 +146,7 @@ def type_all(block: Block, terminal: Terminal) -> None:
     `anpd up` is left running.
     """
     for typed in block.typed:
-        if " up " in f"{typed.command} ":
+        if " up " in f"{typed.command} " and "--background" not in typed.command:
             terminal.leave(typed.command, typed.shown)
             continue
         printed, code = terminal.run(typed.command)
@@ -156,12 +156,23 @@ def type_all(block: Block, terminal: Terminal) -> None:
         assert found is None, f"line {block.line}, {typed.command}\n{found}"
 
 
-def walk(blocks: Iterable[Block], folder: Path, environ: Mapping[str, str]) -> None:
-    """Type each block into a terminal of its own; end them all afterwards."""
+def walk(
+    blocks: Iterable[Block],
+    folder: Path,
+    environ: Mapping[str, str],
+    *,
+    together: bool = False,
+) -> None:
+    """Type each block into a terminal of its own; end them all afterwards.
+
+    Args:
+        together: Type all of them into one terminal.
+    """
     terminals: list[Terminal] = []
     try:
         for block in blocks:
-            terminals.append(Terminal(folder, environ))
+            if not terminals or not together:
+                terminals.append(Terminal(folder, environ))
             type_all(block, terminals[-1])
     finally:
         for terminal in reversed(terminals):

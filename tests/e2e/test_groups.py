@@ -93,7 +93,7 @@ async def test_a_group_of_three_hears_one_order(tmp_path: Path) -> None:
         assert [one[:2] for one in heard[0]] == [one[:2] for one in heard[1]]
         # C joined after B did, and before anything was said.
         assert [one[:2] for one in heard[2]] == [one[:2] for one in heard[0]]
-        assert {mark for _, _, mark in heard[1]} == {"signed"}
+        assert {mark for one in heard for _, _, mark in one} == {"signed"}
 
 
 @clause("GBZ-6", "GBZ-18")

@@ -41,7 +41,7 @@ async def sealed(folder: Path, *names: str) -> AsyncIterator[tuple[Anpd, list[An
         ]
         config = ['[log]\nlevel = "debug"\n', *peers]
         (hub.home / "anpd.toml").write_text("\n".join(config))
-        await asyncio.to_thread(hub.start)
+        hub.start()
         # Its polite stop is not what is shown here.
         stack.callback(hub.kill)
         yield hub, made

@@ -1,6 +1,6 @@
 """Costs of each kind of call on the wire, counted by a proxy; prints the table.
 
-`pytest -s tests/e2e/test_wire_table.py` prints what has to stand in the README.
+`pytest -s tests/e2e/test_wire_table.py` prints what has to stand in docs/operation.md.
 """
 
 from __future__ import annotations
@@ -224,12 +224,13 @@ def test_the_table_of_messages_and_round_trips(tmp_path: Path, proxy: Proxy) -> 
     rows.insert(4, published(tmp_path / "published", proxy))
     lines = [*HEAD, *(row.line() for row in rows)]
     print("", *lines, f"\nbytes: {[row.size for row in rows]}", sep="\n")
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8").split("\n")
-    start = readme.index(HEAD[0])
-    told = readme[start : start + len(lines)]
+    page = Path(__file__).parents[2] / "docs" / "operation.md"
+    text = page.read_text("utf-8").split("\n")
+    start = text.index(HEAD[0])
+    told = text[start : start + len(lines)]
     # In a negotiation both sides also speak at the same time, so frames may cross.
     assert [crossed(line) for line in told] == [crossed(line) for line in lines]
-    assert readme[start + len(lines)] == ""
+    assert text[start + len(lines)] == ""
 
 
 def crossed(line: str) -> str:

@@ -1,5 +1,7 @@
 """Writes `constraints.txt` anew: all pinned versions with the hashes of their files.
 
+The parts of it that the image and `make install` need are files of their own.
+
 The versions are those that stand in the file; change one there, then run `make
 constraints`. The index is the one that pip uses on this machine; its name is not
 written. Hashes of every file of a version are taken, so that other platforms and
@@ -23,7 +25,7 @@ from urllib.request import Request, urlopen
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-__all__ = ["hashes_of", "main", "needed_by", "pins_of", "render"]
+__all__ = ["hashes_of", "main", "needed_by", "needed_with", "pins_of", "render"]
 
 FILE = Path(__file__).parents[2] / "constraints.txt"
 
@@ -35,6 +37,13 @@ HEAD = """\
 """
 
 IMAGE_HEAD = "# What the image needs of constraints.txt; see `make constraints`.\n"
+
+LOCAL = FILE.parent / "deploy" / "local" / "requirements.txt"
+
+LOCAL_HEAD = "# What `make install` needs of constraints.txt; see `make constraints`.\n"
+
+BUILD = ("hatchling", "editables")
+"What installs the project itself in place."
 
 DEFAULT_INDEX = "https://pypi.org/simple"
 
@@ -109,12 +118,23 @@ def main() -> None:
         with urlopen(request, timeout=60) as answer:
             pins.append((name, version, hashes_of(answer.read(), name, version)))
     FILE.write_text(render(HEAD, pins))
-    project = tomllib.loads((FILE.parent / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    needed = needed_by([*project["dependencies"], *extras["otel"], *extras["redis"]])
-    image = [pin for pin in pins if canonicalize_name(pin[0]) in needed]
-    IMAGE.write_text(render(IMAGE_HEAD, image))
+    IMAGE.write_text(render(IMAGE_HEAD, _only(pins, needed_with("otel", "redis"))))
+    local = needed_with("demo") | needed_by(BUILD)
+    LOCAL.write_text(render(LOCAL_HEAD, _only(pins, local)))
     print(f"{len(pins)} distributions, {sum(len(one[2]) for one in pins)} hashes")
+
+
+def needed_with(*extras: str) -> set[str]:
+    """Return the normal names of all that the project needs with some extras."""
+    project = tomllib.loads((FILE.parent / "pyproject.toml").read_text())["project"]
+    further = [one for name in extras for one in project["optional-dependencies"][name]]
+    return needed_by([*project["dependencies"], *further])
+
+
+def _only(
+    pins: list[tuple[str, str, list[str]]], needed: set[str]
+) -> list[tuple[str, str, list[str]]]:
+    return [pin for pin in pins if canonicalize_name(pin[0]) in needed]
 
 
 def _spelled(name: str) -> str:

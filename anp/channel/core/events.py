@@ -308,10 +308,10 @@ class LinkOutput:
         self._max_faults = max_faults
         self._random_bytes = random_bytes
         self._faults = 0
-        self._messages: list[str] = []
+        self._messages: list[str | bytes] = []
         self._events: deque[LinkEvent] = deque()
 
-    def say(self, messages: Iterable[str]) -> None:
+    def say(self, messages: Iterable[str | bytes]) -> None:
         """Send messages, as they are."""
         self._messages += messages
 
@@ -368,7 +368,7 @@ class LinkOutput:
             )
         )
 
-    def messages_to_send(self) -> list[str]:
+    def messages_to_send(self) -> list[str | bytes]:
         """Return the messages to send now, in order, and forget them."""
         messages, self._messages = self._messages, []
         return messages

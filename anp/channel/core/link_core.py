@@ -34,7 +34,8 @@ from anp.channel.core.traffic import (
     reason_of_close,
 )
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.frames import Frame
+from anp.wire.envelopes import read_message
+from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import Identity
 from anp.wire.messages import (
     DestinationHello,
@@ -48,7 +49,6 @@ from anp.wire.messages import (
     SourceHello,
     UnreadableMessage,
     make_pong,
-    parse_message,
 )
 from anp.wire.meta_protocol import plaintext_size
 from anp.wire.moment import Moment
@@ -138,14 +138,21 @@ class LinkCore:
 
     def receive_text(self, text: str | bytes, *, now: Moment) -> None:
         """Handle one WebSocket message. What is wrong with it becomes `PeerFault`."""
-        limit = self.max_text
-        size = len(text if isinstance(text, bytes) else text.encode(errors="replace"))
+        size = len(text)
+        if isinstance(text, str) and not text.isascii():
+            size = len(text.encode(errors="replace"))
+        limit = self._config.max_message
+        if not self._ever_open or size > limit:
+            limit = self.max_text
         if size > limit:
             self._too_large(text, f"message of {size} bytes, limit {limit}", now=now)
             return
         try:
-            message = parse_message(text, max_size=limit)
-            self._route(message, size, now=now)
+            message = read_message(text, max_size=limit)
+            if isinstance(message, Envelope):
+                self._receive_envelope(message, size, now=now)
+            else:
+                self._route(message, now=now)
         except UnreadableMessage as exc:
             self._handshakes.answer_unreadable(exc, now=now)
             self._output.fault(exc.code, exc.detail)
@@ -299,7 +306,7 @@ class LinkCore:
                 unprocessed=unprocessed,
             )
 
-    def messages_to_send(self) -> list[str]:
+    def messages_to_send(self) -> list[str | bytes]:
         """Return the messages to send now, in order, and forget them."""
         return self._output.messages_to_send()
 
@@ -353,7 +360,7 @@ class LinkCore:
         del self._channels[channel_id]
         self._output.ended(channel_id, reason, by_peer=by_peer, unprocessed=unprocessed)
 
-    def _route(self, message: Message, size: int, *, now: Moment) -> None:
+    def _route(self, message: Message, *, now: Moment) -> None:
         match message:
             case Heartbeat(message="ping"):
                 self._output.say([make_pong(message, timestamp=now.utc)])
@@ -370,8 +377,6 @@ class LinkCore:
             case DestinationHello() | Finished() | Response():
                 self._handshakes.receive(message, now=now)
                 self._take_completed(now=now)
-            case Envelope():
-                self._receive_envelope(message, size, now=now)
 
     def _take_completed(self, *, now: Moment) -> None:
         while (channel := self._handshakes.next_completed()) is not None:
@@ -461,6 +466,11 @@ class LinkCore:
             channel.sent_ids.clear()
             self._output.tell(ChannelProved(opened.channel_id))
         self._look_at_use(channel)
+        if frame.protocol_type is ProtocolType.APPLICATION:
+            # Neither an optional type nor a word about the channel itself.
+            received = FrameReceived(opened.channel_id, frame, envelope.message_id)
+            self._output.tell(received)
+            return
         missing = missing_capability(frame.protocol_type, channel.capabilities)
         if missing is not None:
             self._ignore(channel, missing, now=now)

@@ -16,6 +16,12 @@ from typing import Final
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.envelopes import (
+    BINARY_MARK,
+    EXTENSION_BINARY,
+    EnvelopeWriter,
+    binary_key_id,
+)
 from anp.wire.frames import (
     Frame,
     ProtocolType,
@@ -23,8 +29,7 @@ from anp.wire.frames import (
     check_envelope_version,
     decode_frame,
     encode_frame,
-    open_envelope,
-    seal,
+    open_sealed,
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import IV_SIZE, Envelope, MetaProtocol
@@ -167,6 +172,8 @@ def key_id_in(text: str | bytes) -> str | None:
 
     It is not authenticated, and good for ending that channel of the same link alone.
     """
+    if isinstance(text, bytes) and text[:1] == bytes([BINARY_MARK]):
+        return binary_key_id(text)
     ends = text[:LOOK_AT], text[-LOOK_AT:]
     for end in ends:
         shown = end.decode(errors="replace") if isinstance(end, bytes) else end
@@ -237,6 +244,15 @@ class OpenChannel:
             else self._max_message - opened.frame_format.header_size
         )
         self.keys = keys
+        self._takes_binary = EXTENSION_BINARY in opened.extensions
+        self._terms = opened.peer_did, opened.local_did, opened.frame_format.version
+        self._writer = EnvelopeWriter(
+            keys,
+            source_did=opened.local_did,
+            destination_did=opened.peer_did,
+            version=opened.frame_format.version,
+            binary=self._takes_binary,
+        )
         # Frames that came without their capability (ANP-Q17). One is the mistake of a
         # healthy peer; a channel full of them is not.
         self.unagreed = 0
@@ -337,8 +353,8 @@ class OpenChannel:
             return False
         renewal = self._config.renewal
         if self._counter is not None and self._window is not None:
-            most = max(self._counter.next, self._window.highest)
-            return most >= renewal.messages
+            most = renewal.messages
+            return self._counter.next >= most or self._window.highest >= most
         return max(self._sent, len(self._seen_ivs or ())) >= renewal.plain_messages
 
     def keep(self) -> tuple[int, int]:
@@ -365,9 +381,8 @@ class OpenChannel:
         assert self._counter is not None
         self._counter.reserve(first, end)
 
-    def seal(self, frame: Frame, *, message_id: str, now: Moment) -> str:
-        """Return one frame as a `message`."""
-        opened = self.opened
+    def seal(self, frame: Frame, *, message_id: str, now: Moment) -> str | bytes:
+        """Return one frame as a `message`; bytes with the extension `binary`."""
         if self._counter is not None:
             iv = self._counter.take()
         elif self._sent >= MAX_PLAIN_SENT:
@@ -377,15 +392,11 @@ class OpenChannel:
         self._sent += 1
         if not self.proved and len(self.sent_ids) < MAX_UNPROVED:
             self.sent_ids.add(message_id)
-        return seal(
-            self.keys,
-            encode_frame(frame, opened.frame_format),
-            source_did=opened.local_did,
-            destination_did=opened.peer_did,
+        return self._writer.write(
+            encode_frame(frame, self.opened.frame_format),
             message_id=message_id,
             iv=iv,
             timestamp=now.utc,
-            version=opened.frame_format.version,
         )
 
     def open(self, envelope: Envelope) -> Frame | None:
@@ -399,24 +410,27 @@ class OpenChannel:
                 when the key is used up.
             FrameOverLimit: It has more bytes than both sides agreed on.
         """
-        opened = self.opened
-        check_envelope_dids(
-            envelope, source_did=opened.peer_did, destination_did=opened.local_did
-        )
-        check_envelope_version(envelope, opened.frame_format.version)
-        plaintext = open_envelope(self.keys, envelope)
+        peer_did, local_did, version = self._terms
+        check_envelope_dids(envelope, source_did=peer_did, destination_did=local_did)
+        check_envelope_version(envelope, version)
+        iv, sealed, head = envelope.encrypted_data.sealed()
+        if head is not None and not self._takes_binary:
+            raise PeerError(
+                ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"
+            )
+        plaintext = open_sealed(self.keys.receive_cipher, iv, sealed, head)
         # Only what decrypts is remembered, or anybody could fill the memory.
         if self._window is not None:
-            counter = counter_of(envelope.iv)
-            self._window.check(counter)
+            counter = counter_of(iv)
             if self.kept and counter > self.claimed:
+                self._window.check(counter)
                 return None
             self._window.add(counter)
         elif self._seen_ivs is not None:
-            self._seen_ivs.check(envelope.iv)
+            self._seen_ivs.check(iv)
         agreed = self._max_message
         if agreed is not None and len(plaintext) > agreed:
             raise FrameOverLimit(
                 f"a frame of {len(plaintext)} bytes, agreed were {agreed}"
             )
-        return decode_frame(plaintext, opened.frame_format)
+        return decode_frame(plaintext, self.opened.frame_format)

@@ -13,6 +13,7 @@
 * `live`: `negotiations watch` and the progress of a call: live events as lines.
 * `servers`: `mcp` and `run`: the daemon for MCP clients and beside a command.
 * `spend`: `spend`: the cost of models.
+* `running`: `status`, `decide`, `logs` and `stop`: the daemon that runs.
 * `operation`: `reload`, `health`, `doctor` and `dashboard`.
 * `tasks`: `tasks` and `sessions`: work of peers that lasts.
 * `a2a`: a2a tokens: the callers of the A2A face.

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anp.cli.call import CallLine, make_call, shows_phases
 from anp.cli.client import home_of, load_settings
+from anp.cli.completion import complete_need, complete_peer
 from anp.cli.options import Data, Host, Json, Port
 from anp.cli.output import Line, Settings, print_one
 from anp.errors import CallError, ConfigError, ErrorKind
+from anp.sidecar.home.home import Home
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
@@ -35,6 +37,7 @@ def init(
     as_json: Json = False,
 ) -> None:
     """Make keys, a DID and a configuration."""
+    from anp.cli.questions import ask_all, is_asked, with_values
     from anp.identity.dids import Identities
     from anp.identity.keys import PrivateKey
     from anp.sidecar.config.schema import default_config_text
@@ -45,10 +48,14 @@ def init(
     home, _ = home_of(context.obj)
     if home.key_file.exists():
         raise ConfigError(f"{home.path} has an identity already; nothing was changed")
+    has_config = home.config_file.exists()
+    asked = is_asked(as_json=as_json) and not has_config
+    values = ask_all() if asked else {}
     home.create()
     key = PrivateKey.create(home.key_file)
-    if not home.config_file.exists():
-        write_atomic(home.config_file, default_config_text(method).encode())
+    if not has_config:
+        text = with_values(default_config_text(method), values)
+        write_atomic(home.config_file, text.encode())
     did = Identities.of_method(key, method).primary.did
     told: list[Line] = [
         ("home", home.path),
@@ -89,9 +96,18 @@ def up(
             help="File that gets url and did as JSON when the daemon is ready."
         ),
     ] = None,
+    background: Annotated[
+        bool,
+        typer.Option(
+            "--background", help="Run it without this terminal; see `anpd logs`."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run the daemon in the foreground."""
+    """Run the daemon, in the foreground unless told otherwise."""
+    if background:
+        _up_in_background(context.obj, as_json=as_json)
+        return
     import asyncio
     import gc
 
@@ -123,15 +139,11 @@ def up(
     def on_ready(url: str, did: str, faces: Mapping[str, str]) -> None:
         gc.freeze()
         gc.enable()
+        known = {"did": did, "url": url, "address": f"{url}#{did}", **faces}
         if as_json:
-            known = {"did": did, "url": url, "address": f"{url}#{did}", **faces}
             print(json.dumps(known), flush=True)
-            return
-        if is_new:
-            print(f"made a new identity in {home.path}")
-        print(f"did      {did}\naddress  {url}#{did}", flush=True)
-        for name, found in faces.items():
-            print(f"{name:8} {found}", flush=True)
+        else:
+            _say_ready(home, known, is_new=is_new)
 
     asyncio.run(
         run_daemon(
@@ -145,16 +157,46 @@ def up(
     )
 
 
+def _up_in_background(settings: Settings, *, as_json: bool) -> None:
+    """Start the same command line again, without a terminal, until it is ready."""
+    from anp.cli.commands.running.background import start_in_background
+
+    home, _ = home_of(settings)
+    is_new = not home.key_file.exists()
+    config = load_settings(settings)
+    # A person reads this log; JSON is the default where no terminal is.
+    environ = {"ANPD_LOG__FORMAT": "text"} if config.log.format == "auto" else {}
+    ours = {"--background", "--json"}
+    words = [word for word in settings.words if word not in ours]
+    known = start_in_background(home, words, environ)
+    if as_json:
+        print(json.dumps(known), flush=True)
+    else:
+        _say_ready(home, known, is_new=is_new)
+
+
+def _say_ready(home: Home, known: Mapping[str, Any], *, is_new: bool) -> None:
+    if is_new:
+        print(f"made a new identity in {home.path}")
+    for name, found in known.items():
+        if name != "url":
+            print(f"{name:8} {found}", flush=True)
+
+
 def call(
     context: typer.Context,
     peer: Annotated[
         str,
-        typer.Argument(help="Name, DID, URL or URL#DID; left out with --find."),
+        typer.Argument(
+            help="Name, DID, URL or URL#DID; left out with --find.",
+            autocompletion=complete_peer,
+        ),
     ] = "",
     need: Annotated[
         str,
         typer.Argument(
-            help="The need in words, a capability, or the name of a [[need]]."
+            help="The need in words, a capability, or the name of a [[need]].",
+            autocompletion=complete_need,
         ),
     ] = "",
     data: Data = "{}",
@@ -222,4 +264,4 @@ def demo(
     """Run two daemons on this machine that negotiate and call each other."""
     from anp.cli.demo.demo import run_demo
 
-    run_demo(as_json=as_json, keep=keep)
+    run_demo(load_settings(context.obj), as_json=as_json, keep=keep)

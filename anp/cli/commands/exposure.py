@@ -7,13 +7,18 @@ from typing import Annotated
 import typer
 
 from anp.cli.client import client_of, segment
+from anp.cli.completion import complete_capability
 from anp.cli.options import Json
 from anp.cli.output import print_one
 
 __all__ = ["register"]
 
 Names = Annotated[
-    list[str], typer.Argument(help="Capabilities, by their full or short names.")
+    list[str],
+    typer.Argument(
+        help="Capabilities, by their full or short names.",
+        autocompletion=complete_capability,
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ import typer
 from anp.cli.client import client_of, segment
 from anp.cli.options import Json
 from anp.cli.output import Column, json_line, print_list, print_one, visible, when
+from anp.errors import CallError, ErrorKind
 
 __all__ = ["register"]
 
@@ -62,6 +63,10 @@ def create_group(
     as_json: Json = False,
 ) -> None:
     """Make a group."""
+    if join not in ("invite", "apply", "both", "closed"):
+        raise CallError(ErrorKind.USAGE, "--join is invite, apply, both or closed")
+    if history not in ("none", "all") and not history.isdigit():
+        raise CallError(ErrorKind.USAGE, "--history is none, all or a number")
     policy: dict[str, Any] = {
         "join": join,
         "history": int(history) if history.isdigit() else history,
@@ -80,7 +85,7 @@ def list_groups(context: typer.Context, as_json: Json = False) -> None:
     found = client_of(context).get("/v1/groups")
     columns: dict[str, Column] = {
         "ID": "id",
-        "NAME": lambda one: visible(one["name"]),
+        "NAME": lambda one: visible(one["name"]) or "-",
         "STATE": "state",
         "MEMBERS": lambda one: len(one["members"]),
         "EVENTS": "last",

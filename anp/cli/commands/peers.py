@@ -11,7 +11,7 @@ import typer
 
 from anp.cli.client import client_of
 from anp.cli.input import read_data
-from anp.cli.options import Json
+from anp.cli.options import Json, PeerWord
 from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError
 
@@ -111,7 +111,9 @@ def remove_peer(context: typer.Context, name: str, as_json: Json = False) -> Non
 
 
 @peers_app.command("describe")
-def describe_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
+def describe_peer(
+    context: typer.Context, peer: PeerWord, as_json: Json = False
+) -> None:
     """Ask a peer for its capabilities, and show a command that calls each."""
     found = client_of(context).get("/v1/peers/describe", peer=peer)
     command = [*_anpd(context), "call", peer]
@@ -119,7 +121,7 @@ def describe_peer(context: typer.Context, peer: str, as_json: Json = False) -> N
 
 
 @peers_app.command("show")
-def show_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
+def show_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
     """Show one peer, and the capabilities it offers us."""
     client = client_of(context)
     try:
@@ -133,25 +135,25 @@ def show_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
 
 
 @peers_app.command("allow")
-def allow_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
+def allow_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
     """Let a peer call the exposed capabilities."""
     _tell(context, "allow", peer, as_json)
 
 
 @peers_app.command("block")
-def block_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
+def block_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
     """Refuse a peer."""
     _tell(context, "block", peer, as_json)
 
 
 @peers_app.command("trust")
-def trust_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
+def trust_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
     """Accept the changed key of a peer in place of its former keys."""
     _tell(context, "trust", peer, as_json)
 
 
 @peers_app.command("forget")
-def forget_peer(context: typer.Context, peer: str, as_json: Json = False) -> None:
+def forget_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
     """Delete a peer and its addresses; agreements stay."""
     _tell(context, "forget", peer, as_json)
 
@@ -204,7 +206,7 @@ def heard(
 
 @peers_app.command("ask")
 def ask_peer(
-    context: typer.Context, peer: str, question: str, as_json: Json = False
+    context: typer.Context, peer: PeerWord, question: str, as_json: Json = False
 ) -> None:
     """Ask a peer a question in words about its protocols."""
     body = {"peer": peer, "question": question}

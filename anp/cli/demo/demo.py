@@ -8,44 +8,42 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
 
+from anp.cli.demo.needs import BOOKING, PRODUCT, TIME, UNITS, DemoNeed
 from anp.cli.demo.observer import DemoObserver
-from anp.cli.demo.repair import BOOKING, SEATS, DemoCall, break_bundle, check_repair
+from anp.cli.demo.stage import DemoPeer, Stage, signals_interrupt
+from anp.cli.demo.strangers import SEATS, STRANGERS, check_repair, with_tail
 from anp.errors import CallError, ErrorKind
 
-__all__ = [
-    "check_calls",
-    "find_example",
-    "run_demo",
-]
+if TYPE_CHECKING:
+    from anp.sidecar.config.settings import Config
 
-READY_TIMEOUT = 60.0
-"Seconds a daemon has to become ready."
+__all__ = ["check_calls", "find_example", "model_settings", "run_demo"]
 
-STOP_TIMEOUT = 20.0
-"Seconds a daemon has to end after SIGTERM."
+SERVER = "mcp_server_time"
+"The module of the MCP server that the shop attaches."
 
-COMMAND_TIMEOUT = 180.0
-"Seconds any other command may take."
+SHOP, BUYER = "shop", "buyer"
 
-SERVERS = ("mcp_server_time", "mcp_server_git")
-"The tool servers, by module."
+REFUSED = frozenset({ErrorKind.GENERATED_CODE})
+"How an import ends whose code does what it may not."
 
 
-def run_demo(*, as_json: bool, keep: bool) -> None:
+def run_demo(config: Config, *, as_json: bool, keep: bool) -> None:
     """Run the whole demo and print it.
+
+    Args:
+        config: The owner's; of it only the model and its budget are used.
 
     Raises:
         CallError: Something is missing here, or a step failed; nothing is left behind.
@@ -53,15 +51,15 @@ def run_demo(*, as_json: bool, keep: bool) -> None:
     from anp.cli.demo.view import Timeline
 
     _require_programs()
-    observer = DemoObserver() if as_json else Timeline()
-    with _folder(keep) as folder, _signals_interrupt():
-        document = _Demo(folder, observer).play()
+    observer = DemoObserver() if as_json else Timeline(config.llm.model)
+    with _folder(keep) as folder, signals_interrupt():
+        document = _Demo(folder, observer, config).play()
     check_calls(document["calls"])
     check_repair(document["repair"])
     if as_json:
         print(json.dumps(document, ensure_ascii=False, indent=2))
     elif isinstance(observer, Timeline):
-        observer.end(document["calls"])
+        observer.end()
 
 
 def check_calls(calls: Sequence[Mapping[str, Any]]) -> None:
@@ -101,284 +99,215 @@ def find_example(name: str, package: Path | None = None) -> Path:
     )
 
 
-class _Demo:
-    """One showing: two homes in a folder, and the processes that work on them."""
+def model_settings(config: Config) -> str:
+    """Return the owner's settings of the model as a configuration; "" without one."""
+    if config.llm.model is None:
+        return ""
+    lines = []
+    for section in ("llm", "budget"):
+        lines.append(f"[{section}]")
+        found = getattr(config, section)
+        plain = type(found)()
+        for one in fields(found):
+            value = getattr(found, one.name)
+            if value != getattr(plain, one.name):
+                lines.append(f"{one.name} = {_toml(value)}")
+    return "\n".join([*lines, ""])
 
-    def __init__(self, folder: Path, observer: DemoObserver) -> None:
-        self._folder = folder
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        members = (f"{_toml(name)} = {_toml(one)}" for name, one in value.items())
+        return f"{{ {', '.join(members)} }}"
+    return json.dumps(str(value) if isinstance(value, Path) else value)
+
+
+class _Demo:
+    """One showing: a shop and a buyer who never met, and the steps of their meeting."""
+
+    def __init__(self, folder: Path, observer: DemoObserver, config: Config) -> None:
+        self._stage = Stage(folder)
         self._observer = observer
-        self._ports = {"provider": 0, "caller": 0}
         self._calls: list[dict[str, Any]] = []
-        # Settings of the owner's own daemon are not those of the demo's.
-        self._environ = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("ANPD_")
-        }
-        # The needs name tools whose schemas fit, so what the provider publishes would
-        # serve them at once; what is shown here is how two agents come to an agreement.
-        self._environ["ANPD_CONSENSUS__USE"] = "false"
+        if settings := model_settings(config):
+            for name in (SHOP, BUYER):
+                home = self._stage.home(name)
+                home.mkdir(mode=0o700)
+                (home / "anpd.toml").write_text(settings, "utf-8")
 
     def play(self) -> dict[str, Any]:
-        """Run both rounds of calls and return all as one document."""
-        repository = self._make_repository()
-        wanted = (
-            DemoCall(
-                "convert_time",
-                "Use convert_time to convert 16:30 from Europe/Paris to Asia/Tokyo",
-                {
-                    "source_timezone": "Europe/Paris",
-                    "time": "16:30",
-                    "target_timezone": "Asia/Tokyo",
-                },
-            ),
-            DemoCall(
-                "get_product",
-                "Use get_product to get name, description and price of a product",
-                {"product_id": "P12345"},
-            ),
-            DemoCall(
-                "git_log",
-                "Use git_log to read the latest commits of a repository",
-                {"repo_path": str(repository), "max_count": 2},
-            ),
-            BOOKING,
-        )
-        self._attach_all()
-        peers: list[dict[str, Any]] = []
-        for run in (1, 2):
-            with (
-                self._daemon("provider", run) as provider,
-                self._daemon("caller", run) as caller,
-            ):
-                peers = [provider, caller]
-                self._observer.run(run)
-                address = f"{provider['url']}#{provider['did']}"
-                for call in wanted:
-                    self._call(address, call, run)
-            self._observer.stopped()
-        return {"peers": peers, "calls": self._calls, "repair": self._repair()}
+        """Run all steps and return what came of them as one document."""
+        step = self._observer.step
+        with step("the shop attaches its programs, which know nothing of anpd", 3):
+            self._attach_all()
+        with contextlib.ExitStack() as running:
+            with step("two daemons start: the shop's and the buyer's", 2):
+                peers = running.enter_context(self._stage.daemons(SHOP, BUYER))
+                self._observer.up(peers)
+            with step("their tools do not fit, and nothing is agreed: they do it", 4):
+                first = self._agree(peers[0], PRODUCT)
+                again = self._ask(peers[0], PRODUCT)
+                self._observer.again(first, again)
+                for need in (TIME, BOOKING):
+                    self._agree(peers[0], need)
+            with step("another unit: Fahrenheit is wanted, the shop has Celsius", 2):
+                units = self._convert(peers[0])
+        with contextlib.ExitStack() as running:
+            with step("both daemons restart: what was agreed still holds", 3):
+                [shop, _] = running.enter_context(self._stage.daemons(SHOP, BUYER))
+                for need in (PRODUCT, TIME, BOOKING):
+                    self._call(shop, need, run=2)
+            with step("strangers' code comes to the shop; the sandbox holds it", 5):
+                strangers = self._strangers(shop)
+            with step("code that errs is found out by the buyer, and repaired", 3):
+                repair = self._repair(shop)
+        return {
+            "peers": peers,
+            "calls": self._calls,
+            "again": again,
+            "units": units,
+            "strangers": strangers,
+            "repair": repair,
+        }
 
-    def _repair(self) -> dict[str, Any]:
-        """Break the provider's half by an import, and call until it is repaired."""
-        [booked, _] = [call for call in self._calls if call["tool"] == BOOKING.tool]
-        digest = booked["protocol"]
-        bundle, broken = self._folder / "bundle.json", self._folder / "broken.json"
-        with (
-            self._daemon("provider", 3) as provider,
-            self._daemon("caller", 3),
-        ):
-            self._run(
-                "provider", "protocols", "export", digest, "--role", "provider",
-                "-o", str(bundle),
-            )  # fmt: skip
-            broken.write_bytes(break_bundle(bundle.read_bytes()))
-            imported = self._json(
-                "provider", "protocols", "import", str(broken), "--json"
+    def _attach_all(self) -> None:
+        python = ["python", "--python", sys.executable]
+        wanted: dict[str, list[str]] = {
+            "catalogue": [
+                *(*python, "--read-only", "get_product"),
+                *("--", f"{find_example('catalogue.py')}:get_product"),
+            ],
+            "weather": [
+                *(*python, "--read-only", "get_weather"),
+                *("--", str(find_example("weather.py"))),
+            ],
+            "booking": [*python, "--", str(find_example("booking.py"))],
+            "time": ["mcp", "--", sys.executable, "-m", SERVER],
+        }
+        # The first one makes the home; the others start beside one another.
+        names = list(wanted)
+        found = [self._attach(names[0], *wanted[names[0]])]
+        with ThreadPoolExecutor(2) as pool:
+            found += pool.map(lambda one: self._attach(one, *wanted[one]), names[1:])
+        for name, one in zip(names, found, strict=True):
+            self._observer.attached(name, one["exposed"])
+
+    def _attach(self, name: str, kind: str, *words: str) -> Any:
+        options = ["--name", name, "--expose", "*"]
+        found = self._stage.json(SHOP, "attach", kind, *options, *words)
+        if found["problem"]:
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE,
+                f"demo: {name} does not start: {found['problem']}",
             )
-            self._observer.broken(imported)
-            address = f"{provider['url']}#{provider['did']}"
-            calls = []
-            for seats in SEATS:
-                data = json.dumps({"show": "Tosca", "seats": seats})
-                words = ("call", address, BOOKING.need, "-d", data, "--json")
-                result = self._json("caller", *words)
-                self._observer.called({"need": f"{BOOKING.need}: {seats}", **result})
-                calls.append(result)
-            known = self._json("provider", "protocols", "show", digest, "--json")
-            self._observer.repaired(known)
-        self._observer.stopped()
+        return found
+
+    def _ask(self, shop: DemoPeer, need: DemoNeed) -> dict[str, Any]:
+        address = f"{shop['url']}#{shop['did']}"
+        result = self._stage.json(BUYER, *need.words(self._stage, address))
+        return {"need": need.need, "input": dict(need.data), **result}
+
+    def _call(self, shop: DemoPeer, need: DemoNeed, *, run: int) -> dict[str, Any]:
+        result = self._ask(shop, need)
+        known = self._stage.json(BUYER, "protocols", "show", result["protocol"])
+        shown = {"run": run, "tool": need.tool, **result, "tests": known["tests"]}
+        self._calls.append(shown)
+        self._observer.called(shown)
+        return shown
+
+    def _agree(self, shop: DemoPeer, need: DemoNeed) -> dict[str, Any]:
+        """Have the first call of a need, and show what the two agreed on."""
+        if need.offered:
+            self._observer.differs(need)
+        call = self._call(shop, need, run=1)
+        if need is PRODUCT:
+            digest = call["protocol"]
+            text = self._stage.output(BUYER, "protocols", "show", digest, "--text")
+            known = self._stage.json(SHOP, "protocols", "show", digest)
+            self._observer.agreed(text.decode(), known["code"][0]["source"])
+        return call
+
+    def _convert(self, shop: DemoPeer) -> dict[str, Any]:
+        """Ask for another unit, which rules decline and a model may serve."""
+        self._observer.differs(UNITS)
+        try:
+            result: dict[str, Any] = {"agreed": True, **self._ask(shop, UNITS)}
+        except CallError as exc:
+            if exc.kind is not ErrorKind.NEGOTIATION_REJECTED:
+                raise
+            result = {"agreed": False, "reason": _reason(exc)}
+        self._observer.units(result)
+        return result
+
+    def _export(self, digest: str) -> bytes:
+        words = ("protocols", "export", digest, "--role", "provider", "-o")
+        path = self._stage.folder / "bundle.json"
+        self._stage.output(SHOP, *words, str(path))
+        data = path.read_bytes()
+        path.unlink()
+        return data
+
+    def _import(self, data: bytes) -> Any:
+        path = self._stage.folder / "changed.json"
+        path.write_bytes(data)
+        return self._stage.json(SHOP, "protocols", "import", str(path))
+
+    def _agreed_on(self, need: DemoNeed) -> str:
+        found = (one["protocol"] for one in self._calls if one["tool"] == need.tool)
+        return str(next(found))
+
+    def _strangers(self, shop: DemoPeer) -> list[dict[str, Any]]:
+        """Import code that wants what it may not have; then call as before."""
+        bundle, held = self._export(self._agreed_on(PRODUCT)), []
+        for stranger in STRANGERS:
+            began = time.monotonic()
+            try:
+                self._import(with_tail(bundle, stranger.tail))
+            except CallError as exc:
+                if exc.kind not in REFUSED:
+                    raise
+                ms = 1000 * (time.monotonic() - began)
+                held.append({"wish": stranger.wish, "ms": ms, "reason": _reason(exc)})
+                self._observer.held(stranger, _reason(exc), ms)
+            else:
+                raise CallError(
+                    ErrorKind.UNEXPECTED,
+                    f"demo: code that {stranger.wish} was taken; report this",
+                )
+        self._observer.unharmed(self._ask(shop, PRODUCT))
+        return held
+
+    def _repair(self, shop: DemoPeer) -> dict[str, Any]:
+        """Break the provider's code by an import, and call until it is repaired."""
+        digest = self._agreed_on(BOOKING)
+        imported = self._import(with_tail(self._export(digest)))
+        address = f"{shop['url']}#{shop['did']}"
+        calls = []
+        for seats in SEATS:
+            data = json.dumps({"show": "Tosca", "seats": seats})
+            words = ("call", address, BOOKING.need, "-d", data)
+            calls.append(self._stage.json(BUYER, *words))
+            self._observer.booked(seats, calls[-1])
+        known = self._stage.json(SHOP, "protocols", "show", digest)
         [agreement] = [one for one in known["agreements"] if one["role"] == "provider"]
         [half] = [
             one for one in known["code"] if one["revision"] == agreement["revision"]
         ]
         return {"imported": imported, "calls": calls, "origin": half["origin"]}
 
-    def _attach_all(self) -> None:
-        server = [sys.executable, "-m"]
-        catalogue = f"{find_example('catalogue.py')}:get_product"
-        booking = f"{find_example('booking.py')}:book_seats"
-        kinds: dict[str, list[str]] = {
-            "time": ["mcp", "--", *server, SERVERS[0]],
-            "git": ["mcp", "--", *server, SERVERS[1]],
-            "catalogue": [
-                *("python", "--python", sys.executable),
-                *("--read-only", "get_product", "--", catalogue),
-            ],
-            "booking": ["python", "--python", sys.executable, "--", booking],
-        }
-        for name, (kind, *rest) in kinds.items():
-            options = ["--name", name, "--expose", "*", "--json"]
-            found = self._json("provider", "attach", kind, *options, *rest)
-            if found["problem"]:
-                raise CallError(
-                    ErrorKind.LOCAL_RESOURCE,
-                    f"demo: {name} does not start: {found['problem']}",
-                )
-            self._observer.attached(name, found["exposed"])
 
-    def _call(self, address: str, call: DemoCall, run: int) -> None:
-        data = json.dumps(call.data, ensure_ascii=False)
-        result = self._json("caller", "call", address, call.need, "-d", data, "--json")
-        known = self._json("caller", "protocols", "show", result["protocol"], "--json")
-        shown = {
-            "run": run,
-            "tool": call.tool,
-            "need": call.need,
-            "input": dict(call.data),
-            **result,
-            "tests": known["tests"],
-        }
-        self._calls.append(shown)
-        self._observer.called(shown)
-
-    @contextlib.contextmanager
-    def _daemon(self, name: str, run: int) -> Iterator[dict[str, Any]]:
-        """Have a daemon up, on the port it had before, and end it by its own id."""
-        ready = self._folder / f"{name}-{run}.ready"
-        log = self._folder / f"{name}-{run}.log"
-        words = ["up", "--port", str(self._ports[name]), "--ready-file", str(ready)]
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                self._command(name, *words),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self._folder,
-                env=self._environ,
-            )
-        try:
-            found = _wait_ready(process, ready, name, log)
-            self._ports[name] = urlsplit(found["url"]).port or 0
-            self._observer.up(name, found["did"], found["url"])
-            yield {"name": name, "did": found["did"], "url": found["url"]}
-        finally:
-            _stop(process)
-
-    def _run(self, name: str, *words: str) -> None:
-        """Run a command that prints nothing of interest; its error becomes ours."""
-        done = _run(self._command(name, *words), self._folder, self._environ)
-        if done.returncode:
-            raise CallError(
-                ErrorKind.UNEXPECTED,
-                f"demo: anpd {words[0]}: {_last_line(done.stderr)}",
-            )
-
-    def _json(self, name: str, *words: str) -> Any:
-        """Run a command that prints JSON; its error becomes ours."""
-        done = _run(self._command(name, *words), self._folder, self._environ)
-        try:
-            answer = json.loads(done.stdout)
-            if done.returncode == 0:
-                return answer
-            kind, detail = ErrorKind(answer["kind"]), str(answer["detail"])
-        except (ValueError, KeyError, TypeError):
-            kind = ErrorKind.UNEXPECTED
-            detail = f"it ended with {done.returncode}: {_last_line(done.stderr)}"
-        raise CallError(kind, f"demo: anpd {words[0]}: {detail}")
-
-    def _command(self, name: str, *words: str) -> list[str]:
-        home = str(self._folder / name)
-        return [sys.executable, "-m", "anp", "--home", home, *words]
-
-    def _make_repository(self) -> Path:
-        """Make a repository of two commits that are the same on every machine."""
-        path = self._folder / "repository"
-        path.mkdir()
-        environ = {
-            # The owner's hooks, templates and signing keys stay out of it.
-            **{k: v for k, v in self._environ.items() if not k.startswith("GIT_")},
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_AUTHOR_NAME": "Ada",
-            "GIT_AUTHOR_EMAIL": "ada@example.com",
-            "GIT_COMMITTER_NAME": "Ada",
-            "GIT_COMMITTER_EMAIL": "ada@example.com",
-        }
-
-        def git(*words: str) -> None:
-            done = _run(["git", *words], path, environ)
-            if done.returncode:
-                raise CallError(
-                    ErrorKind.LOCAL_RESOURCE,
-                    f"demo: git {words[0]} failed: {_last_line(done.stderr)}",
-                )
-
-        git("init", "--quiet")
-        for number, text in enumerate(("Begin the logbook", "Note the first meeting")):
-            (path / "logbook.txt").write_text(f"{text}\n", encoding="utf-8")
-            date = f"2026-01-0{number + 1}T12:00:00+00:00"
-            environ |= {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-            git("add", "logbook.txt")
-            git("commit", "--quiet", "--message", text)
-        return path
+def _reason(exc: CallError) -> str:
+    """Return the words of a command that was to fail, without ours in front."""
+    return exc.detail.split(": ", 2)[-1]
 
 
 def _require_programs() -> None:
-    if shutil.which("git") is None:
+    if find_spec(SERVER) is None:
         raise CallError(
             ErrorKind.LOCAL_RESOURCE,
-            "demo: git is not installed, and one of the tools reads a repository; "
-            "install git",
-        )
-    missing = [name for name in SERVERS if find_spec(name) is None]
-    if missing:
-        raise CallError(
-            ErrorKind.LOCAL_RESOURCE,
-            f"demo: {' and '.join(missing)} not installed; run: "
+            f"demo: {SERVER} is not installed; run: "
             f"{sys.executable} -m pip install 'anpd[demo]'",
         )
-
-
-def _run(
-    words: Sequence[str], folder: Path, environ: Mapping[str, str]
-) -> subprocess.CompletedProcess[bytes]:
-    try:
-        # Ended by its own id when its time is up or we are interrupted.
-        return subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            cwd=folder,
-            env=environ,
-            timeout=COMMAND_TIMEOUT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as exc:
-        raise CallError(
-            ErrorKind.TIMEOUT,
-            f"demo: {Path(words[0]).name} took over {COMMAND_TIMEOUT:.0f} s",
-        ) from exc
-
-
-def _wait_ready(
-    process: subprocess.Popen[bytes], ready: Path, name: str, log: Path
-) -> Any:
-    """Return what the ready file says, as soon as it is there."""
-    deadline = time.monotonic() + READY_TIMEOUT
-    while not ready.exists():
-        if process.poll() is not None:
-            raise CallError(
-                ErrorKind.LOCAL_RESOURCE,
-                f"demo: the {name} did not start: {_last_line(log.read_bytes())}",
-            )
-        if time.monotonic() > deadline:
-            raise CallError(
-                ErrorKind.TIMEOUT,
-                f"demo: the {name} was not ready in {READY_TIMEOUT:.0f} s: "
-                f"{_last_line(log.read_bytes())}",
-            )
-        time.sleep(0.02)
-    return json.loads(ready.read_bytes())
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 @contextlib.contextmanager
@@ -392,26 +321,3 @@ def _folder(keep: bool) -> Iterator[Path]:
             print(f"anpd: the demo's homes are kept in {folder}", file=sys.stderr)
         else:
             shutil.rmtree(folder)
-
-
-@contextlib.contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP end us as Ctrl-C does, so that all is cleaned up."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    wanted = (signal.SIGTERM, signal.SIGHUP)
-    before: list[Callable[[int, Any], Any] | int | None] = [
-        signal.signal(number, interrupt) for number in wanted
-    ]
-    try:
-        yield
-    finally:
-        for number, handler in zip(wanted, before, strict=True):
-            signal.signal(number, handler)
-
-
-def _last_line(output: bytes) -> str:
-    lines = output.decode(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("anpd: ") if lines else "it said nothing"

@@ -14,4 +14,6 @@
   which order.
 * `member_copy`: A member's copy of a group: its events in the order of their numbers,
   each once.
+* `member_state`: The ways in which an agent takes part in a group of others, and how
+  that is stored.
 """

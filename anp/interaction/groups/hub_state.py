@@ -17,7 +17,7 @@ from anp.interaction.groups.hub_records import (
     HubStep,
     Ticket,
 )
-from anp.interaction.groups.offers import Offers
+from anp.interaction.groups.offers import GroupOffers
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupAct,
@@ -51,7 +51,7 @@ class HubState:
             make_id: Returns a new id for a ticket, which nobody can guess.
         """
         self.group = head.group
-        self.offers = Offers(head.offers)
+        self.offers = GroupOffers(head.offers)
         self.leavers = dict(head.leavers)
         self.floors = dict(head.floors)
         self._make_id = make_id

@@ -11,7 +11,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import TaskCancel, TaskUpdate
 from anp.interaction.states import TaskState, check_change, is_terminal
 
-__all__ = ["Offer", "Offers"]
+__all__ = ["Offer", "GroupOffers"]
 
 MAX_OFFERS: Final = 1000
 "Offers of a group that have not ended."
@@ -35,7 +35,7 @@ class Offer:
     "Its maker has asked for its end; the executor's first final state counts."
 
 
-class Offers:
+class GroupOffers:
     """The offers of one group."""
 
     def __init__(self, offers: Iterable[Offer] = ()) -> None:

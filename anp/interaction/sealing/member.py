@@ -98,7 +98,7 @@ class SealedMember:
 
     @property
     def is_member(self) -> bool:
-        """Whether we are a member now."""
+        """True while we are a member."""
         return self._me in self._chain.members
 
     # Membership

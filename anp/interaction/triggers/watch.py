@@ -90,7 +90,7 @@ class Occasion:
     "The due time, or when the event happened, in seconds since 1970."
 
     signals: Mapping[str, Any]
-    "What each trigger that was there brought, by the trigger's number from 0."
+    "Facts that each trigger which was there brought, by the trigger's number from 0."
 
     is_joined: bool = False
     "True when every trigger had to be there."

@@ -263,7 +263,7 @@ class BoundChannel(Answers):
             by_words=by_words,
         )
         self.protocol = await self._common.workshop.protocol(
-            half, text, peer_did=self._peer
+            half, text, peer_did=self._peer, sides=[side]
         )
         self.half, self.agreement = half, agreement
 

@@ -109,6 +109,8 @@ class Exchanges:
 
     def __init__(self) -> None:
         self._kept: OrderedDict[int, tuple[Exchange, int]] = OrderedDict()
+        self._oldest = float("inf")
+        "Time of the oldest that is kept, or of an older one; none is due before it is."
         self.size = 0
         "Bytes of the messages kept, as they were when they were kept last."
 
@@ -125,6 +127,7 @@ class Exchanges:
         # It may grow before it is kept anew, so its size is counted as it is now.
         self._kept[id(exchange)] = exchange, exchange.size
         self.size += exchange.size
+        self._oldest = min(self._oldest, exchange.at)
         self._drop_old(now)
         while len(self._kept) > 1 and (
             len(self._kept) > MAX_KEPT or self.size > MAX_BYTES
@@ -142,9 +145,12 @@ class Exchanges:
         return None
 
     def _drop_old(self, now: float) -> None:
+        if now < self._oldest + MAX_AGE:
+            return
         kept = self._kept.items()
         for key in [key for key, (one, _) in kept if now - one.at > MAX_AGE]:
             self._drop(key)
+        self._oldest = min((one.at for one, _ in self._kept.values()), default=now)
 
     def _drop(self, key: int) -> None:
         _, size = self._kept.pop(key)

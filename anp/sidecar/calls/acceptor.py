@@ -332,9 +332,19 @@ class Acceptor:
         finally:
             await listener.close()
 
+    def _side_of(self, half: HalfRecord, peer: str) -> Offer:
+        """Return the side that a half was written for, as far as it is there now."""
+        offered = self._gate.offered(WayIn.AGREEMENT, peer)
+        ours = tuple(one for one in offered if one.name in half.capabilities)
+        # It was chosen then, so it is not chosen anew among all there are by now.
+        return Offer(ours, hints=tuple(half.capabilities))
+
     async def _serve(self, channel: Channel, peer: str, bound: _Bound) -> None:
         protocol = await self._parts.common.workshop.protocol(
-            bound.half, bound.document, peer_did=peer
+            bound.half,
+            bound.document,
+            peer_did=peer,
+            sides=[self._side_of(bound.half, peer)],
         )
         served = BoundProvider(
             channel,

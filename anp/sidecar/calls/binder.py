@@ -367,7 +367,7 @@ class Binder:
             CallError: `negotiation_rejected`, the peer declines the agreement; or it
                 cannot be reached, or our half not be loaded.
         """
-        protocol = await self._known.loaded(half, agreement.peer_did)
+        protocol = await self._known.loaded(half, agreement, demand)
         return await self.requesters.for_tests(
             target, protocol, half, agreement, demand
         )
@@ -425,7 +425,7 @@ class Binder:
                 half = await self._known.half(agreement)
                 if half is None or half.state is not AgreementState.ACTIVE:
                     return None
-                protocol = await self._known.protocol(half, agreement.peer_did)
+                protocol = await self._known.protocol(half, agreement, demand)
             message_id = secrets.token_hex(8)
             assert isinstance(demand.arguments, dict), "checked before the call"
             data = await protocol.encode(message_id, demand.arguments)
@@ -464,7 +464,7 @@ class Binder:
         half: HalfRecord,
         demand: Demand,
     ) -> BoundRequester:
-        protocol = await self._known.loaded(half, agreement.peer_did)
+        protocol = await self._known.loaded(half, agreement, demand)
         return self.requesters.start(channel, protocol, half, agreement, demand)
 
     async def _encoded(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Event", "EventHub", "Subscription"]
+__all__ = ["Event", "EventHub", "EventWatcher"]
 
 MAX_WAITING: Final = 1_000
 "Events that wait for one watcher; a slower one misses some, and is told so."
@@ -39,7 +39,7 @@ class Event:
     "The content, as JSON, in which an error stands as the exception itself."
 
 
-class Subscription:
+class EventWatcher:
     """One watcher's events, oldest first."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class EventHub:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._number = 0
-        self._watchers: set[Subscription] = set()
+        self._watchers: set[EventWatcher] = set()
         self._closed = False
 
     def has_room(self, *, by_owner: bool) -> bool:
@@ -94,9 +94,9 @@ class EventHub:
         return event
 
     @contextlib.contextmanager
-    def subscribe(self) -> Iterator[Subscription]:
+    def subscribe(self) -> Iterator[EventWatcher]:
         """Watch for a block."""
-        watcher = Subscription()
+        watcher = EventWatcher()
         if self._closed:
             watcher.close()
         self._watchers.add(watcher)

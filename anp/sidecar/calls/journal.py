@@ -25,7 +25,7 @@ from anp.errors import (
 from anp.phases import ON_PHASE
 from anp.sidecar.bound.work import CallSign
 from anp.sidecar.calls.call import CallRequest, CallResult
-from anp.sidecar.calls.events import Event, EventHub, Subscription
+from anp.sidecar.calls.events import Event, EventHub, EventWatcher
 from anp.sidecar.calls.keys import CallKeys, Outcome
 from anp.sidecar.telemetry.observer import CallOrigin, call_origin
 from cache.errors import CacheError
@@ -99,7 +99,7 @@ class KeptCall:
         "The thing that it waits for at the moment, in words."
         self.negotiations: list[str] = []
         self.events: list[Event] = []
-        self.watchers: set[Subscription] = set()
+        self.watchers: set[EventWatcher] = set()
         self.settled = asyncio.Event()
         self.decided = asyncio.Event()
         self.sent = False
@@ -240,7 +240,7 @@ class CallDesk:
 
     async def watch(self, call: KeptCall) -> AsyncGenerator[Event, None]:
         """Give the call's events, those of before first, until it is over."""
-        watcher = Subscription()
+        watcher = EventWatcher()
         for event in call.events:
             watcher.put(event)
         if call.is_over:

@@ -141,8 +141,10 @@ class KnownAgreements:
             agreement.revision,
         )
 
-    async def protocol(self, half: HalfRecord, peer_did: str) -> Protocol:
-        """Load a half, for calls to a peer.
+    async def protocol(
+        self, half: HalfRecord, agreement: AgreementRecord, demand: Demand
+    ) -> Protocol:
+        """Load the half of an agreement, for calls with such a demand.
 
         Raises:
             HalfError: The code cannot be loaded.
@@ -151,16 +153,20 @@ class KnownAgreements:
         document = await asyncio.to_thread(self._store.document, half.hash)
         if document is None:
             raise DocumentError(f"the text of {half.hash[:12]} was not kept")
-        return await self._workshop.protocol(half, document.text, peer_did=peer_did)
+        return await self._workshop.protocol(
+            half, document.text, peer_did=agreement.peer_did, sides=[demand]
+        )
 
-    async def loaded(self, half: HalfRecord, peer_did: str) -> Protocol:
+    async def loaded(
+        self, half: HalfRecord, agreement: AgreementRecord, demand: Demand
+    ) -> Protocol:
         """Load a half as `protocol` does.
 
         Raises:
             CallError: `generated_code`, it cannot be loaded.
         """
         try:
-            return await self.protocol(half, peer_did)
+            return await self.protocol(half, agreement, demand)
         except (HalfError, DocumentError) as exc:
             raise CallError(
                 ErrorKind.GENERATED_CODE, f"our code cannot be loaded: {told_of(exc)}"

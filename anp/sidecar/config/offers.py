@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from anp.channel.core.limits import LinkConfig, LinksConfig, RenewalLimits
 from anp.channel.core.link_core import EXTENSION_CLOSE
 from anp.sidecar.config.settings import Config
+from anp.wire.envelopes import EXTENSION_BINARY
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import (
@@ -24,7 +25,9 @@ __all__ = ["extensions", "links_config", "negotiation_limits", "our_meta"]
 def extensions(config: Config) -> tuple[str, ...]:
     """Return the extensions of the channel that we list in a hello (WIRE)."""
     resume = (EXTENSION_RESUME,) if config.channels.resumption else ()
+    binary = (EXTENSION_BINARY,) if config.channels.binary else ()
     return (
+        *binary,
         EXTENSION_CLOSE,
         EXTENSION_COUNTER,
         EXTENSION_LIST,

@@ -302,6 +302,9 @@ class SandboxSettings(Section):
     level: Literal["full", "reduced"] = "full"
     'Least isolation for code of a model; code of rules also runs at "reduced".'
 
+    plans: Literal["daemon", "worker"] = "daemon"
+    "Place where code of rules runs: in the daemon as a plan, or as text in a worker."
+
     call_timeout: Seconds = 2.0
     "Seconds of its own time that generated code may take for one call."
 
@@ -356,6 +359,9 @@ class ChannelsConfig(Section):
     key_lifetime: Annotated[int, Field(ge=1, le=31_536_000)] = 864_000  # WIRE row 16
     "Seconds a key is offered for; it is renewed at 80 % of them, or earlier if \
 `call.timeout` is more than what is left."
+
+    binary: bool = True
+    "Frames without base64 and JSON, with peers that have our extension for it."
 
     max_frame: Annotated[int, Field(ge=LEAST_MAX_MESSAGE, le=2**31)] = 16 * 1024 * 1024
     "Plaintext bytes of one frame, with peers that have our extension for it."

@@ -10,11 +10,11 @@
   posted.
 * `parts`: Makes the groups of a daemon of its other parts.
 * `wires`: The lines of groups: found, and dialled as long as somebody is needed.
-* `member_sealing`: Our desk in a sealed group, with the log and the way to the hub.
+* `member_seal`: Our desk in a sealed group, with the log and the way to the hub.
 * `sealed_desk`: The seat of a member in a sealed group, between its log and its hub.
 * `seat`: Our seat in one sealed group: what we say is sealed, what comes is opened.
-* `did_keys`: Keys of DIDs that sign things in groups, checked once each.
+* `checked_keys`: Keys of DIDs that sign things in groups, checked once each.
 * `reception`: The operations of peers about groups: taken at the hub, or as one of its
   members.
-* `member_head`: The head of a group at another daemon's hub, as its member stores it.
+* `copy_events`: Words of a hub as a member keeps them: events to be stored, and faults.
 """

@@ -42,7 +42,7 @@ MAX_FRAME: Final = 8 * 1024 * 1024
 AT_A_TIME: Final = 16
 "Messages of one group that the agent has at a time; those above are not handed over."
 
-WORD_CHECK: Final = 2.0
+WORD_CHECK: Final = 1.0
 "Seconds between two looks for the owner's word about a message."
 
 WORD_WAIT: Final = 24 * 3600.0

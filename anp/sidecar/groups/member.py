@@ -16,6 +16,11 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupState
 from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.member_copy import CopyEvent, GroupCopy
+from anp.interaction.groups.member_state import (
+    MemberState,
+    StoredMember,
+    why_no_member,
+)
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupAct,
@@ -30,14 +35,9 @@ from anp.protocols.gbz.group_writer import (
 )
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
+from anp.sidecar.groups.copy_events import fault_of, stored_copy
 from anp.sidecar.groups.log import GATHERED, GroupLog
-from anp.sidecar.groups.member_head import (
-    MemberState,
-    StoredMember,
-    fault_of,
-    stored_copy,
-)
-from anp.sidecar.groups.member_sealing import MemberSealing
+from anp.sidecar.groups.member_seal import MemberSeal
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
 from anp.sidecar.groups.signatures import Signatures
@@ -93,7 +93,7 @@ class GroupMember:
         self._changed = changed
         self._is_own = is_own
         self._desk_of = desk_of
-        self.sealing: MemberSealing | None = None
+        self.sealing: MemberSeal | None = None
         "Our part in a sealed group, as soon as we are a member."
 
         self._copy = GroupCopy(head.group, last=last)
@@ -141,6 +141,12 @@ class GroupMember:
     def state(self) -> MemberState:
         """The way in which we take part."""
         return self.head.state
+
+    def check_state(self) -> None:
+        """Check that we are a member; InteractionError with the reason if not."""
+        why = why_no_member(self.state)
+        if why is not None:
+            raise InteractionError(InteractionFault.NOT_ALLOWED, why)
 
     def needs_hub(self) -> bool:
         """Return whether there has to be a line to the hub."""
@@ -202,8 +208,7 @@ class GroupMember:
         Raises:
             InteractionError: The hub refused it, or too much waits for it.
         """
-        if self.state is not MemberState.MEMBER:
-            raise InteractionError(InteractionFault.NOT_ALLOWED, "you are no member")
+        self.check_state()
         if len(self._queued) >= MAX_QUEUED:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many messages wait for the hub"
@@ -230,7 +235,7 @@ class GroupMember:
         finally:
             self._answers.pop(ref, None)
 
-    def _seal(self, sealing: MemberSealing, post: GroupPost) -> list[dict[str, Any]]:
+    def _seal(self, sealing: MemberSeal, post: GroupPost) -> list[dict[str, Any]]:
         if not isinstance(post.content, Message):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED,
@@ -263,7 +268,7 @@ class GroupMember:
         """Take our seat in a sealed group, as it was stored, if it is one."""
         if not self.group.sealed or self.sealing is not None:
             return
-        self.sealing = MemberSealing(
+        self.sealing = MemberSeal(
             self._desk_of(self.group, self.own, rows),
             self.log,
             queue=lambda message: self._queue(

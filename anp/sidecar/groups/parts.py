@@ -9,7 +9,7 @@ from anp.identity.resolver import Resolver
 from anp.interaction.groups.elements import Group
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.groups import GroupsConfig
-from anp.sidecar.groups.did_keys import DidKeys, signer_of
+from anp.sidecar.groups.checked_keys import CheckedKeys, signer_of
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.service import GroupService
 from anp.sidecar.groups.shelf import GroupShelf
@@ -41,7 +41,7 @@ def make_groups(
     Args:
         secret: 32 bytes that only this identity can derive.
     """
-    keys = DidKeys(resolver)
+    keys = CheckedKeys(resolver)
 
     def desk_of(group: Group, own: str, rows: Mapping[str, bytes]) -> SealedDesk:
         identity = identities.for_did(own) or identities.primary

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from anp.errors import CallError
+from anp.errors import CallError, ConflictError, UnknownError
 from anp.identity.dids import Identities, canonical_did
 from anp.interaction.elements import Message, Party
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -40,7 +40,7 @@ from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
 from sandbox.pool.shares import Rank, current_share
 
-__all__ = ["ANSWER_TIMEOUT", "GROUP_ID", "GroupReception"]
+__all__ = ["ANSWER_TIMEOUT", "GROUP_ID", "GroupReception", "NoGroup"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +52,10 @@ MAX_INVITED: Final = 100
 
 GROUP_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 "The form of an id, which is that of keys in the store."
+
+
+class NoGroup(UnknownError):
+    """There is no such group here."""
 
 
 class GroupReception:
@@ -315,6 +319,20 @@ class GroupReception:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many groups are open here"
             )
+
+    def _elsewhere(self, name: str) -> GroupMember:
+        found = self._members.get(name)
+        if found is None:
+            raise NoGroup(f"there is no group {name[:80]!r}")
+        return found
+
+    def _invited(self, name: str) -> GroupMember:
+        if name in self._hubs:
+            raise ConflictError("you are not invited; the hub of this group is here")
+        member = self._elsewhere(name)
+        if member.state is not MemberState.INVITED:
+            raise ConflictError(f"you are not invited; you are: {member.state}")
+        return member
 
     def _add_hub(self, hub: GroupHub) -> None:
         self._hubs[hub.group.id] = hub

@@ -22,7 +22,7 @@ from anp.interaction.sealing.encoding import DidSigner
 from anp.protocols.gbz.group_writer import write_distributed
 from anp.protocols.gbz.sealed_message import keys_of, sealed_of
 from anp.protocols.gbz.writer import written_message
-from anp.sidecar.groups.did_keys import DidKeys, named_keys
+from anp.sidecar.groups.checked_keys import CheckedKeys, named_keys
 from anp.sidecar.groups.seat import SealedSeat, SeatAlarm, SeatStep
 from anp.sidecar.groups.shelf import LOCKED, SEALED
 
@@ -57,7 +57,7 @@ class TakenEvent:
 class SealedDesk:
     """Our part in one sealed group."""
 
-    def __init__(self, seat: SealedSeat, keys: DidKeys, group: str) -> None:
+    def __init__(self, seat: SealedSeat, keys: CheckedKeys, group: str) -> None:
         """Go on with a seat."""
         self._seat = seat
         self._keys = keys
@@ -72,7 +72,7 @@ class SealedDesk:
         rows: Mapping[str, bytes],
         *,
         signer: DidSigner,
-        keys: DidKeys,
+        keys: CheckedKeys,
     ) -> SealedDesk:
         """Return the desk of a group; without rows it begins."""
         keys.trust(signer)

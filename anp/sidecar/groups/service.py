@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import uuid
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from anp.errors import CallError, ConflictError, ErrorKind, UnknownError
+from anp.errors import CallError, ConflictError, ErrorKind
 from anp.interaction.elements import Message, MessagePurpose, Part, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
@@ -23,14 +24,19 @@ from anp.interaction.groups.operations import (
     GroupPost,
     Membership,
 )
+from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
 from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
 from anp.sidecar.groups.member import (
-    GroupMember,
     MemberState,
     StoredMember,
 )
-from anp.sidecar.groups.reception import ANSWER_TIMEOUT, GROUP_ID, GroupReception
+from anp.sidecar.groups.reception import (
+    ANSWER_TIMEOUT,
+    GROUP_ID,
+    GroupReception,
+    NoGroup,
+)
 from anp.sidecar.groups.shelf import StoredEvent, read_head
 from anp.sidecar.groups.wires import next_ref
 from anp.sidecar.peers.policy import agent_name
@@ -45,10 +51,6 @@ DAY: Final = 86_400.0
 
 RECALLED: Final = 4096
 "Newest events that a hub knows again after a restart."
-
-
-class NoGroup(UnknownError):
-    """There is no such group here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,8 @@ class GroupService(GroupReception):
         target = await self._finder.find(hub, trust_first_use=True)
         own = self._own_did(target.did)
         party = Party(id=target.did, address=target.url or "")
-        if known is None or agent_name(known.head.hub) != agent_name(target.did):
+        is_new = known is None or agent_name(known.head.hub) != agent_name(target.did)
+        if known is None or is_new:
             known = self._members[name] = self._member(
                 StoredMember(
                     group=Group(id=name, hub=party, owner=target.did),
@@ -293,9 +296,14 @@ class GroupService(GroupReception):
             member=Party(id=own, address=self._own_url()),
             text=text,
         )
-        ack = await known.ask(
-            GroupPost(group=name, content=content), timeout=ANSWER_TIMEOUT
-        )
+        try:
+            ack = await known.ask(
+                GroupPost(group=name, content=content), timeout=ANSWER_TIMEOUT
+            )
+        except (InteractionError, CallError):
+            if is_new:
+                del self._members[name]
+            raise
         if ack.state is not None:
             await known.become(MemberState.MEMBER, ack.state)
         else:
@@ -317,8 +325,10 @@ class GroupService(GroupReception):
 
     async def leave(self, name: str) -> KnownGroup:
         """Leave a group."""
-        await self._change(name, Membership(act=GroupAct.LEAVE))
         member = self._members.get(name)
+        if member is not None:
+            member.check_state()
+        await self._change(name, Membership(act=GroupAct.LEAVE))
         if member is not None:
             await member.become(MemberState.LEFT)
         return self.known(name)
@@ -428,11 +438,12 @@ class GroupService(GroupReception):
         self, name: str, *, after: int = 0
     ) -> AsyncGenerator[StoredEvent, None]:
         """Yield the events of a group from a number on, and wait for new ones."""
-        async for events in self.watch_pages(name, after=after):
-            for one in events:
-                yield one
+        async with contextlib.aclosing(self.watch_pages(name, after=after)) as pages:
+            async for page in pages:
+                for one in page:
+                    yield one
 
-    def watch_pages(
+    async def watch_pages(
         self, name: str, *, after: int = 0, early: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield events as `watch` does, all at once that are there.
@@ -442,9 +453,21 @@ class GroupService(GroupReception):
                 come again, with the same numbers.
         """
         hub = self._hubs.get(name)
-        if hub is not None:
-            return hub.log.watch(after=after)
-        return self._elsewhere(name).log.watch(after=after, early=early)
+        if hub is None:
+            pages = self._elsewhere(name).log.watch(after=after, early=early)
+        else:
+            pages = hub.log.watch(after=after)
+        async with contextlib.aclosing(pages):
+            async for page in pages:
+                yield page if hub is None else [await self._marked(x) for x in page]
+
+    async def _marked(self, event: StoredEvent) -> StoredEvent:
+        """Check the signature at the hub, which distributes without looking at it."""
+        found = read_group_frame(event.data, max_size=len(event.data))
+        post = found.operation
+        if isinstance(post, GroupPost) and post.signature is not None:
+            return replace(event, mark=await self._signatures.mark(post))
+        return event
 
     @property
     def watchers(self) -> int:
@@ -481,18 +504,6 @@ class GroupService(GroupReception):
             await hub.take(post, sender=own, ref=next_ref(), size=0)
             return
         await self._elsewhere(name).ask(post, timeout=ANSWER_TIMEOUT)
-
-    def _elsewhere(self, name: str) -> GroupMember:
-        found = self._members.get(name)
-        if found is None:
-            raise NoGroup(f"there is no group {name[:80]!r}")
-        return found
-
-    def _invited(self, name: str) -> GroupMember:
-        member = self._elsewhere(name)
-        if member.state is not MemberState.INVITED:
-            raise ConflictError(f"you are not invited; you are: {member.state}")
-        return member
 
 
 def _role(known: KnownGroup) -> SenderRole:

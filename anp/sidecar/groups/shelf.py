@@ -58,7 +58,7 @@ class StoredEvent:
     "The frame that the hub distributes."
 
     mark: str = ""
-    "What a member found out about it: `signed`, `forged`, `repeated`; empty: attested."
+    "Findings of a member: `signed`, `forged`, `repeated`; empty: attested."
 
     def unlocked(self, content: bytes) -> StoredEvent:
         """Return a locked event with the message that was in it, which is JSON."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
+from anp.sidecar.halves.planned import PlannedHalf
 from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import HalfRecord, hash_text
 from negotiation.document.reader import read_document
@@ -21,6 +22,7 @@ from negotiation.mind import (
     Side,
     Validator,
 )
+from negotiation.rules.plan_run import plan_of
 from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from sandbox.errors import CapabilityFailure, SandboxError
@@ -90,6 +92,11 @@ class LoadedHalf:
             )
         return _bytes(answer)
 
+    def check(self) -> None:
+        """Raise `HalfError` if it is in quarantine."""
+        with _half_errors():
+            self._module.refuse_quarantined()
+
     async def _call(self, function: str, *args: Any) -> Any:
         with _half_errors():
             return await self._module.call(function, *args, deadline=self._deadline)
@@ -121,6 +128,9 @@ class HalfTrial:
         )
 
 
+RULES: Final = "rules"
+"Origin of a half that no model had a part in."
+
 MoreChecks = Callable[[HalfTrial], Awaitable[tuple[str, ...]]]
 "Returns further faults of a half that passed its check, in words."
 
@@ -129,25 +139,39 @@ class Workshop:
     """Loads halves for use, tries new ones and has minds write them."""
 
     def __init__(
-        self, sandbox: Sandbox, validator: Validator, *, deadline: float
+        self,
+        sandbox: Sandbox,
+        validator: Validator,
+        *,
+        deadline: float,
+        plans: bool = True,
     ) -> None:
         """Make the workshop.
 
         Args:
             deadline: Seconds of its own time that each call of a half may take.
+            plans: Halves that rules wrote run as plans, outside the workers.
         """
         self.validator = validator
+        self._plans = plans
         self._sandbox = sandbox
         self._deadline = deadline
 
     async def protocol(
-        self, half: HalfRecord, document: str, *, peer_did: str
+        self,
+        half: HalfRecord,
+        document: str,
+        *,
+        peer_did: str,
+        sides: Sequence[Side] = (),
     ) -> Protocol:
         """Load a stored half for one peer; equal loads share a worker.
 
         Args:
             document: The agreed text.
             peer_did: The peer in its canonical form.
+            sides: Sides of ours that it may have been written for. If our rules write
+                just this code for one of them, it runs as their plan.
 
         Raises:
             HalfError: The source was refused, is in quarantine, or did not load.
@@ -160,7 +184,13 @@ class Workshop:
             protocol=half.hash,
             peer=peer_did,
         )
-        return Protocol(half.hash, read_document(document), loaded, self.validator)
+        read = read_document(document)
+        runner: HalfRunner = loaded
+        if self._plans and half.origin == RULES:
+            plan = plan_of(read, sides, half.source)
+            if plan is not None:
+                runner = PlannedHalf(plan, loaded, check=loaded.check)
+        return Protocol(half.hash, read, runner, self.validator)
 
     async def _load(
         self, key: str, source: str, *, origin: str, protocol: str, peer: str

@@ -150,6 +150,11 @@ class Home:
         return self.path / "api.json"
 
     @property
+    def log_file(self) -> Path:
+        """The log of a daemon that `up --background` started."""
+        return self.path / "anpd.log"
+
+    @property
     def owner_file(self) -> Path:
         """The file with the token of scope `owner` of the daemon that runs."""
         return self.path / "owner.json"

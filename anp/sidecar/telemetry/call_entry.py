@@ -7,7 +7,7 @@ a peer, so they are cut and hold no character that a terminal or an editor would
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -99,16 +99,18 @@ class CallEntry:
 
     def cleaned(self) -> CallEntry:
         """Return it with every text cut and on one line."""
-        texts: dict[str, Any] = {
-            one.name: clean(value, MAX_DID if one.name == "peer" else MAX_TEXT)
-            for one in fields(self)
-            if isinstance(value := getattr(self, one.name), str)
-        }
-        return replace(self, **texts)
+        texts: dict[str, Any] = {}
+        for name, value in self.to_json().items():
+            if isinstance(value, str):
+                text = clean(value, MAX_DID if name == "peer" else MAX_TEXT)
+                if text != value:
+                    texts[name] = text
+        return replace(self, **texts) if texts else self
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        return asdict(self)
+        # By hand: each call has two entries, and `asdict` copies every value.
+        return {name: getattr(self, name) for name in _NAMES}
 
     def line(self) -> bytes:
         """Return its line in the access log, with the line's end."""
@@ -116,11 +118,14 @@ class CallEntry:
         return text.encode("ascii") + b"\n"
 
 
+_NAMES: Final = tuple(one.name for one in fields(CallEntry))
 _ADAPTER: Final = TypeAdapter(CallEntry)
 
 
 def clean(text: str, most: int = MAX_TEXT) -> str:
     """Return a text of others, cut, with characters that do not print as `<hex>`."""
+    if len(text) <= most and text.isprintable():
+        return text
     shown = "".join(c if c.isprintable() else f"<{ord(c):x}>" for c in text[: most + 1])
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
 

@@ -43,6 +43,28 @@ async def test_a_flood_leaves_the_loop_to_others_and_a_newcomer_is_next() -> Non
     assert done.index("new") < 12
 
 
+async def test_a_piece_that_follows_from_another_one_is_counted_once() -> None:
+    # As a large message is read: each piece asks for the next one.
+    work = StrangerWork()
+    left = 2_000
+    done = asyncio.Event()
+
+    def piece() -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            work.do("large", piece)
+        else:
+            done.set()
+
+    began = time.monotonic()
+    work.do("large", piece)
+    async with asyncio.timeout(5):
+        await done.wait()
+    # Each piece counts for 30 us, of which strangers have a third.
+    assert time.monotonic() - began < 1.5
+
+
 async def test_work_whose_caller_has_gone_is_not_done() -> None:
     admission = Admission(256)
     guest = enter(admission, "192.0.2.1", 1)

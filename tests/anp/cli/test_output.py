@@ -14,6 +14,7 @@ from anp.cli.output import (
     fail,
     print_list,
     print_one,
+    short_did,
     table,
 )
 from anp.errors import ErrorKind
@@ -99,3 +100,29 @@ def test_callers_that_are_no_peers_are_shown_by_name() -> None:
         "reason": "",
     }
     assert "shop.list  <-  ann (A2A)" in call_line(call)
+
+
+DID = "did:key:zDnaeYZ2Wz4vGcqVuXH3WmzVnv9Kz4zQ5S2bcdefgh1234"
+
+
+def test_a_table_fits_the_terminal_and_is_whole_in_a_pipe() -> None:
+    rows = [{"name": "bob", "why": "a long story " * 4, "did": DID}]
+    columns: dict[str, Column] = {"NAME": "name", "WHY": "why", "DID": "did"}
+    [_, whole] = table(rows, columns)
+    assert DID in whole
+    for width in (120, 80, 60, 40):
+        lines = table(rows, columns, width=width)
+        assert all(len(line) <= width for line in lines)
+        # The beginning and the end tell a DID from others.
+        assert lines[1].split()[-1].endswith("1234")
+        assert lines[1].startswith("bob ")
+    # As narrow as is of use, and no narrower.
+    assert table(rows, columns, width=1)[0].split() == ["NAME", "WHY", "DID"]
+
+
+def test_a_short_did_keeps_its_ends() -> None:
+    assert short_did(DID) == "did:key:zDna…gh1234"
+    assert short_did("did:web:a.example") == "did:web:a.example"
+    assert short_did("no did at all, but a long text") == (
+        "no did at all, but a long text"
+    )

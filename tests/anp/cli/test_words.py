@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import typer
 
 from anp.cli.call import CallLine, quick_call
+from anp.cli.output import terminal_width
 from anp.cli.words import WORDS
 
 
@@ -53,6 +55,28 @@ def test_help_loads_no_command() -> None:
     loaded = loaded_by("--help")
     assert "typer" in loaded
     assert not any(name.startswith("anp.cli.commands") for name in loaded)
+
+
+@pytest.mark.parametrize("words", [(), ("peers",), ("peers", "list"), ("call",)])
+def test_h_is_help_everywhere(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    from anp.cli.app import run
+
+    assert run([*words, "-h"]) == 0
+    assert capsys.readouterr().out.startswith(" ".join(["Usage: anpd", *words]))
+
+
+def test_wide_may_stand_behind_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anp.cli.app import run
+
+    monkeypatch.setattr("anp.cli.output._is_wide", False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert terminal_width() is not None
+    assert run(["--home", str(tmp_path), "attachments", "list", "--wide"]) == 0
+    assert terminal_width() is None
 
 
 LINES = (

@@ -139,7 +139,7 @@ async def test_what_is_not_strict_json_is_one_finding(
 
 async def test_after_close_a_check_is_a_finding(validator: SchemaValidator) -> None:
     await validator.close()
-    [finding] = await validator.validate(True, 1)
+    [finding] = await validator.validate({"pattern": "b"}, "a")
     assert "closed" in finding
 
 

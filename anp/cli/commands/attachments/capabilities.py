@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from anp.cli.client import client_of, segment
 from anp.cli.input import read_data
-from anp.cli.options import Data, Json
+from anp.cli.options import Capability, Data, Json
 from anp.cli.output import Column, print_json, print_list
 from anp.errors import CallError, ErrorKind
 
@@ -33,7 +33,9 @@ def list_capabilities(context: typer.Context, as_json: Json = False) -> None:
 
 
 @capabilities_app.command("show")
-def show_capability(context: typer.Context, name: str, as_json: Json = False) -> None:
+def show_capability(
+    context: typer.Context, name: Capability, as_json: Json = False
+) -> None:
     """Show one capability with its schemas."""
     for capability in client_of(context).get("/v1/capabilities")["capabilities"]:
         if name in (capability["name"], capability["name"].partition(".")[2]):
@@ -45,7 +47,7 @@ def show_capability(context: typer.Context, name: str, as_json: Json = False) ->
 @capabilities_app.command("test")
 def try_capability(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Its full name, or the short one.")],
+    name: Capability,
     data: Data = "{}",
     as_json: Json = False,
 ) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch, end_of
+from anp.cli.completion import complete_task
 from anp.cli.input import read_data, read_input
 from anp.cli.options import Json
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
@@ -27,7 +28,12 @@ tasks_app = typer.Typer(
     no_args_is_help=True, help="Work of peers that lasts, streams and asks back."
 )
 
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Id of the task.")]
+TaskId = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK", help="Id of the task.", autocompletion=complete_task
+    ),
+]
 Text = Annotated[str | None, typer.Option("--text", help="Plain words.")]
 Files = Annotated[
     list[str] | None,

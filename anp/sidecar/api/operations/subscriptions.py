@@ -109,7 +109,7 @@ class SubscriptionBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventBody:
+class ToldEvent:
     """Something that happened, as the local agent or its owner tells it."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -189,7 +189,7 @@ class RunView:
     "The due time or the event."
 
     occasion: Mapping[str, Any]
-    "What the triggers brought; see `give`."
+    "Facts that the triggers brought; see `give`."
 
     task: str | None
     "Our own id of the task; null before it is made, and if none could be."
@@ -326,10 +326,10 @@ class SubscriptionOperations:
     @post(
         "/v1/events",
         EventTaken,
-        body=EventBody,
+        body=ToldEvent,
         scope=LocalScope.AGENT,
     )
-    async def tell_event(self, request: Request, body: EventBody) -> EventTaken:
+    async def tell_event(self, request: Request, body: ToldEvent) -> EventTaken:
         """Tell the daemon what happened; subscriptions to it start their tasks."""
         name = body.id or str(uuid.uuid4())
         started = await self._service.tell(body.type, body.data, name=name)

@@ -21,7 +21,7 @@ from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
-from anp.sidecar.groups.did_keys import DidKeys, signer_of
+from anp.sidecar.groups.checked_keys import CheckedKeys, signer_of
 from anp.sidecar.groups.sealed_desk import KEYS, SealedDesk
 from anp.sidecar.groups.shelf import SEALED
 
@@ -43,7 +43,7 @@ class Agent:
     did: str
     desk: SealedDesk
     copy: GroupCopy
-    keys: DidKeys
+    keys: CheckedKeys
     stored: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
 
     def texts(self) -> list[str]:
@@ -80,7 +80,7 @@ class Hub:
 
     def _enter(self, name: str) -> Agent:
         identity, group = self.identities[name], self.machine.group
-        keys = DidKeys(ChainResolver())
+        keys = CheckedKeys(ChainResolver())
         desk = SealedDesk.open(group, {}, signer=signer_of(identity), keys=keys)
         last = self.machine.joined_at(identity.did) if name != "ann" else 0
         copy = GroupCopy(group, last=last)

@@ -47,7 +47,7 @@ const PAGES = [
   [/^groups$/, groups.show],
   [/^groups\/([\w-]+)$/, group.show],
   [/^subscriptions$/, subscriptions.show],
-  [/^subscriptions\/([\w-]+)$/, subscriptions.showOne],
+  [/^subscriptions\/([0-9a-z]+)$/, subscriptions.showOne],
   [/^peers$/, peers.show],
   [/^peers\/(.+)$/, peers.showOne],
   [/^spend$/, spend.show],

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ForgottenGroup:
-    """What was kept here of a group is deleted; its members keep theirs."""
+    """A group is deleted here; its members keep theirs."""
 
     id: str
 
@@ -54,6 +54,7 @@ class GroupOperations:
 
     def __init__(self, daemon: Daemon) -> None:
         self._groups = daemon.groups
+        self._finder = daemon.finder
 
     @get("/v1/groups", GroupPage, scope=LocalScope.AGENT)
     async def list_groups(self, request: Request) -> GroupPage:
@@ -69,6 +70,9 @@ class GroupOperations:
     )
     async def create_group(self, request: Request, body: CreateBody) -> GroupView:
         """Make a group, and invite peers into it."""
+        for peer in body.invite:
+            # A name that nobody has leaves no group behind.
+            await self._finder.find(peer, trust_first_use=True)
         known = await done(
             self._groups.create(
                 name=body.name,

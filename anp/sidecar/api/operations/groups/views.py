@@ -165,7 +165,7 @@ class GroupView:
     "Open invitations and applications, for those who manage the group."
 
     invitation: GroupInvitationView | None
-    "How this agent was invited, while it has not answered."
+    "The invitation of this agent, while it has not answered."
 
 
 @dataclass(frozen=True, slots=True)

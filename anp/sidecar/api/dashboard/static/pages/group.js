@@ -63,7 +63,6 @@ function header(found, waiting, tools) {
       ["Your agent", short(found.own, 20, 6)],
       ["Joined by", found.policy.join],
       ["History for new members", String(found.policy.history)],
-      ["Events", number(found.last)],
       ["Changes of members", number(found.epoch)],
     ])),
     members(found, tools),

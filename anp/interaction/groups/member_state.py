@@ -1,18 +1,17 @@
-"""A group at another daemon's hub as its member stores it: its head, and its events."""
+"""The ways in which an agent takes part in a group of others, and how that is kept."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
 
-from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.elements import Group
-from anp.interaction.groups.member_copy import CopyEvent
-from anp.protocols.gbz.group_writer import write_distributed
-from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["MemberState", "StoredMember", "fault_of", "stored_copy"]
+__all__ = ["MemberState", "StoredMember", "why_no_member"]
 
 
 class MemberState(StrEnum):
@@ -58,24 +57,19 @@ class StoredMember:
     "Frames of ours, as JSON, that the hub has not taken."
 
 
-def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
-    """Return an event of a member's copy as it is stored."""
-    post = event.post
-    data = write_distributed(
-        post.frame,
-        number=event.number,
-        epoch=post.epoch,
-        at=post.at or datetime.now(UTC),
-        by=post.by,
-        replayed=post.replayed,
-    )
-    mark = "repeated" if event.repeated else mark
-    return StoredEvent(event.number, post.by, 0, data, mark)
+_WHY: Final[Mapping[MemberState, str]] = MappingProxyType(
+    {
+        MemberState.INVITED: "you are invited and no member yet: accept or decline",
+        MemberState.APPLIED: "you are no member yet: your application waits",
+        MemberState.LEFT: "you are no member any more: you left the group",
+        MemberState.REMOVED: "you are no member any more: you were removed",
+        MemberState.DECLINED: "you are no member: you declined the invitation",
+        MemberState.DENIED: "you are no member: your application was denied",
+        MemberState.CLOSED: "the group is closed",
+    }
+)
 
 
-def fault_of(code: str) -> InteractionFault:
-    """Return the fault that a hub names; one that we do not know is of the state."""
-    try:
-        return InteractionFault(code)
-    except ValueError:
-        return InteractionFault.STATE
+def why_no_member(state: MemberState) -> str | None:
+    """Return in words why an agent in this state can do nothing, or None if it can."""
+    return _WHY.get(state)

@@ -21,13 +21,13 @@ from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["MemberSealing"]
+__all__ = ["MemberSeal"]
 
 AGAIN: Final = 1.0
 "Seconds after which keys that the hub refused for their number are sent again."
 
 
-class MemberSealing:
+class MemberSeal:
     """Our desk in a sealed group, with the log and the way to the hub."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
-from anp.sidecar.groups.did_keys import DidKeys, named_keys, signer_of
+from anp.sidecar.groups.checked_keys import CheckedKeys, named_keys, signer_of
 
 
 def identity(method: str = "did:key") -> LocalIdentity:
@@ -14,7 +14,7 @@ def identity(method: str = "did:key") -> LocalIdentity:
 
 async def test_a_key_verifies_once_it_was_checked() -> None:
     for method in ("did:key", "did:all"):
-        signer, keys = signer_of(identity(method)), DidKeys(ChainResolver())
+        signer, keys = signer_of(identity(method)), CheckedKeys(ChainResolver())
         signature = signer.sign(b"data")
         assert not keys(signer.did, signer.key, signature, b"data")
         await keys.learn([(signer.did, signer.key)])
@@ -26,7 +26,7 @@ async def test_a_key_of_another_did_is_not_learned() -> None:
     one, other, keys = (
         signer_of(identity()),
         signer_of(identity()),
-        DidKeys(ChainResolver()),
+        CheckedKeys(ChainResolver()),
     )
     named = [
         (one.did, other.key),

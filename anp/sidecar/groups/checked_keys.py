@@ -16,7 +16,7 @@ from anp.identity.public_keys import KeyFormatError, PublicKey, key_of_multibase
 from anp.identity.resolver import Resolver
 from anp.interaction.sealing.encoding import DidSigner
 
-__all__ = ["DidKeys", "key_text", "named_keys", "signer_of"]
+__all__ = ["CheckedKeys", "key_text", "named_keys", "signer_of"]
 
 MAX_KEYS: Final = 4096
 "Most keys that are remembered; one that is forgotten is checked again."
@@ -41,7 +41,7 @@ def signer_of(identity: LocalIdentity, did: str = "") -> DidSigner:
     return DidSigner(did, key, identity.sign)
 
 
-class DidKeys:
+class CheckedKeys:
     """Verifies signatures by keys that were checked before (`DidVerifier`)."""
 
     def __init__(self, resolver: Resolver) -> None:

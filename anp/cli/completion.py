@@ -1,0 +1,129 @@
+"""Completion of words in a shell, from the daemon that runs; silent without one."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from anp.errors import AnpError
+
+__all__ = [
+    "complete_capability",
+    "complete_need",
+    "complete_negotiation",
+    "complete_peer",
+    "complete_protocol",
+    "complete_task",
+    "complete_waiting",
+]
+
+PATIENCE: Final = 1.0
+"Seconds that a shell waits for the daemon, which answers in some milliseconds."
+
+Ask = Callable[[str], Any]
+"Returns the JSON at a path of the local API."
+
+
+def complete_peer(context: typer.Context, incomplete: str) -> list[str]:
+    """Return names of peers, and the DIDs of those without one."""
+    return _words(context, incomplete, _peers)
+
+
+def complete_need(context: typer.Context, incomplete: str) -> list[str]:
+    """Return named needs, and the capabilities that this agent called."""
+    return _words(context, incomplete, _needs)
+
+
+def complete_capability(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the capabilities of this agent."""
+    return _words(context, incomplete, _capabilities)
+
+
+def complete_task(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of tasks."""
+    return _words(context, incomplete, _tasks)
+
+
+def complete_negotiation(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of negotiations."""
+    return _words(context, incomplete, _negotiations)
+
+
+def complete_protocol(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the beginnings of the hashes of protocols."""
+    return _words(context, incomplete, _protocols)
+
+
+def complete_waiting(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the ids of all that waits for the owner."""
+    return _words(context, incomplete, _waiting)
+
+
+def _peers(ask: Ask) -> Iterator[str]:
+    found = ask("/v1/peers")
+    for one in found["peers"]:
+        yield from one["names"] or [one["did"]]
+    for one in found["unmet"]:
+        yield one["name"]
+
+
+def _needs(ask: Ask) -> Iterator[str]:
+    for one in ask("/v1/info")["needs"]:
+        yield one["name"]
+    for one in ask("/v1/protocols")["protocols"]:
+        if one["role"] == "requester" and one["capability"]:
+            yield one["capability"].partition(".")[2] or one["capability"]
+
+
+def _capabilities(ask: Ask) -> Iterator[str]:
+    for one in ask("/v1/capabilities")["capabilities"]:
+        yield one["name"]
+
+
+def _tasks(ask: Ask) -> Iterator[str]:
+    for one in ask("/v1/tasks")["tasks"]:
+        yield one["id"]
+
+
+def _negotiations(ask: Ask) -> Iterator[str]:
+    for one in ask("/v1/negotiations")["negotiations"]:
+        yield one["id"]
+
+
+def _protocols(ask: Ask) -> Iterator[str]:
+    for one in ask("/v1/protocols")["protocols"]:
+        yield one["hash"][:12]
+
+
+def _waiting(ask: Ask) -> Iterator[str]:
+    for one in ask("/v1/approvals")["negotiations"]:
+        yield one["id"]
+    for one in ask("/v1/peers")["peers"]:
+        if one["changed_keys"] or one["state"] == "waiting":
+            yield one["did"]
+
+
+def _words(
+    context: typer.Context, incomplete: str, find: Callable[[Ask], Iterable[str]]
+) -> list[str]:
+    """Return what begins like the word that is being typed."""
+    from anp.cli.client import Client
+    from anp.sidecar.home.home import find_home
+
+    home = context.find_root().params.get("home")
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(PATIENCE)
+    try:
+        # Whatever is wrong here, the owner is typing: nothing is printed.
+        with suppress(AnpError, OSError, ValueError, KeyError, TypeError):
+            client = Client(find_home(Path(home) if home else None)[0])
+            found = dict.fromkeys(find(client.get))
+            return [one for one in found if one.startswith(incomplete)]
+    finally:
+        socket.setdefaulttimeout(before)
+    return []

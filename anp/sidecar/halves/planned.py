@@ -1,0 +1,112 @@
+"""A half that rules wrote, run as a plan in the daemon; the worker has the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from negotiation.errors import CapabilityFailed, HalfError
+from negotiation.mind import HalfRunner, OnStream
+from negotiation.rules.plan_run import (
+    NotPlanned,
+    ProviderPlan,
+    RequesterPlan,
+    StartedRequest,
+)
+
+__all__ = ["PlannedHalf"]
+
+OnCall = Callable[[str, Any], Awaitable[Any]]
+
+
+class PlannedHalf:
+    """A half of rules with its plan; fits `negotiation.mind.HalfRunner`.
+
+    A plan gives results only when everything goes well. All else is done by the loaded
+    source, which also has the words for what is wrong.
+    """
+
+    def __init__(
+        self,
+        plan: RequesterPlan | ProviderPlan,
+        loaded: HalfRunner,
+        *,
+        check: Callable[[], None],
+    ) -> None:
+        """Make the half.
+
+        Args:
+            check: Called before each run; raises `HalfError` for code in quarantine.
+        """
+        self._plan = plan
+        self._loaded = loaded
+        self._check = check
+
+    async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
+        """Return the request's bytes; HalfError when the half cannot."""
+        self._check()
+        if isinstance(self._plan, RequesterPlan):
+            try:
+                return self._plan.encode_request(message_id, arguments)
+            except NotPlanned:
+                pass
+        return await self._loaded.encode_request(message_id, arguments)
+
+    async def decode_response(self, data: bytes) -> dict[str, Any]:
+        """Return `message_id`, with `result`, `error` or, of an update, `update`."""
+        self._check()
+        if isinstance(self._plan, RequesterPlan):
+            try:
+                return self._plan.decode_response(data)
+            except NotPlanned:
+                pass
+        return await self._loaded.decode_response(data)
+
+    async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
+        """Return the values of a message whose bytes are not JSON."""
+        return await self._loaded.read_message(kind, data)
+
+    async def handle_request(
+        self, data: bytes, on_call: OnCall, on_stream: OnStream | None = None
+    ) -> bytes:
+        """Run the provider half on one request; `on_call` makes its calls."""
+        self._check()
+        if not isinstance(self._plan, ProviderPlan):
+            return await self._loaded.handle_request(data, on_call, on_stream)
+        try:
+            started = self._plan.begin(data)
+        except NotPlanned:
+            return await self._loaded.handle_request(data, on_call, on_stream)
+        try:
+            output = await on_call(started.capability, started.arguments)
+        except CapabilityFailed as exc:
+            failed = _Replay(started, failure=exc)
+            return await self._loaded.handle_request(data, failed.call)
+        try:
+            return self._plan.answer(started, output)
+        except NotPlanned:
+            made = _Replay(started, output)
+            return await self._loaded.handle_request(data, made.call)
+
+
+class _Replay:
+    """Gives the source the outcome of the call that was made already."""
+
+    def __init__(
+        self,
+        started: StartedRequest,
+        output: Any = None,
+        *,
+        failure: CapabilityFailed | None = None,
+    ) -> None:
+        self._started = started
+        self._output = output
+        self._failure = failure
+
+    async def call(self, name: str, arguments: Any) -> Any:
+        """Return the output; nothing runs a second time."""
+        if (name, arguments) != (self._started.capability, self._started.arguments):
+            raise HalfError("error", "the code asks for another call than its plan")
+        if self._failure is not None:
+            raise self._failure
+        return self._output

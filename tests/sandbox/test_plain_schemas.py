@@ -1,0 +1,140 @@
+"""Values that surely fit, told without a worker: never one that the library refuses."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from sandbox.exact_numbers import ExactFloat
+from sandbox.plain_schemas import MAX_STEPS, PlainSchemas
+
+NAMES = st.sampled_from(["a", "b", "c"])
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([0.0, 1.0, 1.5, -2.5, 1e300])
+    | st.sampled_from(["", "a", "ä", "longer"])
+    | st.just(ExactFloat("12345678901234567.89"))
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner),
+    max_leaves=8,
+)
+TYPES = st.sampled_from(
+    ["object", "array", "string", "number", "integer", "boolean", "null"]
+)
+
+
+def _keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    counts, limits = st.integers(0, 3), st.integers(-2, 2)
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES | st.lists(TYPES, min_size=1, max_size=3, unique=True),
+            "enum": st.lists(SCALARS, max_size=3),
+            "const": SCALARS,
+            "properties": st.dictionaries(NAMES, inner, max_size=3),
+            "required": st.lists(NAMES, max_size=2, unique=True),
+            "additionalProperties": inner,
+            "items": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=3),
+            "oneOf": st.lists(inner, min_size=1, max_size=3),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "$ref": st.just("#/$defs/one"),
+            "minimum": limits,
+            "exclusiveMaximum": limits,
+            "maximum": limits | st.just(1.5),
+            "exclusiveMinimum": limits,
+            "minLength": counts,
+            "maxLength": counts,
+            "minItems": counts,
+            "maxItems": counts,
+            "minProperties": counts,
+            "maxProperties": counts,
+            "title": st.just("any"),
+        },
+    )
+
+
+SCHEMAS = st.recursive(st.booleans() | _keywords(st.booleans()), _keywords)
+
+
+@given(SCHEMAS, SCHEMAS, VALUES)
+def test_it_says_what_the_library_says(schema: Any, one: Any, value: Any) -> None:
+    if isinstance(schema, dict):
+        # What is referred to refers to nothing itself.
+        text = json.dumps(one, default=str).replace("$ref", "title")
+        schema = {**schema, "$defs": {"one": json.loads(text)}}
+    checks = PlainSchemas()
+    valid = not list(Draft202012Validator(schema).iter_errors(value))
+    assert checks.fits(schema, value) is valid
+    assert checks.fits(schema, value) is valid, "the check that was kept"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": "^(a+)+$"},
+        {"properties": {"a": {"patternProperties": {"x": True}}}},
+        {"uniqueItems": True},
+        {"$ref": "#"},
+        {"$ref": "https://elsewhere.example/schema"},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}},
+        {"$schema": "http://json-schema.org/draft-04/schema#"},
+        {"$id": "https://elsewhere.example/"},
+        {"not": {}},
+        {"type": "strnig"},
+        {"type": []},
+        {"properties": []},
+        {"anyOf": []},
+        {"minimum": "1"},
+        {"enum": [{"a": 1}]},
+        {"items": [True]},
+        5,
+        None,
+    ],
+)
+def test_unusual_schemas_are_left_to_a_worker(schema: Any) -> None:
+    assert not PlainSchemas().fits(schema, "aaaa")
+    assert not PlainSchemas().fits_json(schema, b'"aaaa"')
+
+
+def test_a_schema_that_doubles_with_each_reference_is_left_to_a_worker() -> None:
+    defs: dict[str, Any] = {"a0": {}}
+    for number in range(1, 30):
+        both = [{"$ref": f"#/$defs/a{number - 1}"}] * 2
+        defs[f"a{number}"] = {"allOf": both}
+    began = time.process_time()
+    assert not PlainSchemas().fits({"$ref": "#/$defs/a29", "$defs": defs}, 1)
+    assert time.process_time() - began < 1
+
+
+def test_values_with_too_many_steps_are_left_to_a_worker() -> None:
+    checks = PlainSchemas()
+    many: dict[str, Any] = {"items": {"anyOf": [{"type": "string"}] * 9 + [{}]}}
+    assert checks.fits(many, [1] * (MAX_STEPS // 12 - 1))
+    assert not checks.fits(many, [1] * (MAX_STEPS // 10))
+    assert checks.fits_json(many, b"[1, 2]")
+    assert not checks.fits_json(many, b"[" + b"1," * MAX_STEPS + b"1]")
+
+
+@pytest.mark.parametrize(
+    "value", ["\ud800", {"\ud800": 1}, float("nan"), 1 << 2_049, (1,), b"x", {1: 1}]
+)
+def test_what_no_frame_may_hold_is_left_to_a_worker(value: Any) -> None:
+    assert not PlainSchemas().fits(True, value)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\xef\xbb\xbf1", b"\xff", b'{"a": 1, "a": 1}', b"NaN", b"[" * 9_000, b""]
+)
+def test_what_is_no_strict_json_is_left_to_a_worker(data: bytes) -> None:
+    assert not PlainSchemas().fits_json(True, data)
