@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import base58
@@ -129,9 +130,7 @@ class PublicKey:
         return True
 
     def _point(self) -> ec.EllipticCurvePublicKey:
-        return ec.EllipticCurvePublicKey.from_encoded_point(
-            _CURVES[self.kind], self.data
-        )
+        return _point_of(self.kind, self.data)
 
     def _compressed(self) -> bytes:
         if self.kind is KeyKind.ED25519:
@@ -139,6 +138,12 @@ class PublicKey:
         return self._point().public_bytes(
             serialization.Encoding.X962, serialization.PublicFormat.CompressedPoint
         )
+
+
+@lru_cache(maxsize=1024)
+def _point_of(kind: KeyKind, data: bytes) -> ec.EllipticCurvePublicKey:
+    # Checking that a point is on its curve costs as much as half a signature.
+    return ec.EllipticCurvePublicKey.from_encoded_point(_CURVES[kind], data)
 
 
 def key_of_bytes(kind: KeyKind, data: bytes) -> PublicKey:

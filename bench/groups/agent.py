@@ -46,6 +46,9 @@ class Agent:
                 continue
             try:
                 answer = await self._asked(reader, writer, method, path, body)
+            except ConnectionRefusedError:
+                writer.close()
+                raise
             except (OSError, asyncio.IncompleteReadError):
                 writer.close()
                 if not is_used:
@@ -101,6 +104,9 @@ class Agent:
         status = int(head.split(b" ", 2)[1])
         _, _, length = head.lower().partition(b"content-length:")
         text = await reader.readexactly(int(length.split(b"\r\n", 1)[0]))
+        if status == 401:
+            # The daemon is another one by now, with a token of its own.
+            raise ConnectionRefusedError
         if status >= 400:
             self._free.append((reader, writer))
             raise Refused(status, text.decode()[:300])

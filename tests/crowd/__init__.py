@@ -1,6 +1,6 @@
 """A group of eight daemons as processes, with much to say and with kills.
 
 * `__main__`: `make groups`: runs it, calm and in trouble, and prints the figures.
-* `programs`: the programs of the agents, and what they were told.
-* `ledger`: compares what every member heard with what was said.
+* `programs`: The programs of the agents, and what they were told.
+* `ledger`: Compares what every member heard with what was said.
 """

@@ -22,7 +22,7 @@ SENDERS = 4
 SETTLED = 120.0
 "Seconds in which all members have to have everything, once the last is said."
 
-RATE = 12_000
+RATE = 6_000
 "Messages of one member in a minute, while one floods."
 
 

@@ -82,6 +82,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "negotiation/exchange/dialogue": (),
     "negotiation/faulty": (),
     "negotiation/llm": ("test_failures_on_every_step",),
+    "crowd": (),
     "negotiation/llm/asking": ("test_endpoint_server",),
     "negotiation/llm/links": (),
     "negotiation/rules": (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, Final
 
 from starlette.responses import Response, StreamingResponse
@@ -44,11 +44,14 @@ def _jsonable(value: Any) -> dict[str, Any]:
 
 
 def event_stream(
-    events: AsyncGenerator[Event, None], *, heartbeat: float = HEARTBEAT
+    events: AsyncGenerator[Event | Sequence[Event], None],
+    *,
+    heartbeat: float = HEARTBEAT,
 ) -> Response:
     """Return a response that sends events as they come.
 
     Args:
+        events: One by one, or several that go out at once.
         heartbeat: Seconds of silence between two comments.
     """
     return StreamingResponse(
@@ -59,11 +62,11 @@ def event_stream(
 
 
 async def _frames(
-    events: AsyncGenerator[Event, None], heartbeat: float
+    events: AsyncGenerator[Event | Sequence[Event], None], heartbeat: float
 ) -> AsyncIterator[bytes]:
     # At once, so that the watcher knows that it watches.
     yield b": anpd\n\n"
-    waiting: asyncio.Future[Event] | None = None
+    waiting: asyncio.Future[Event | Sequence[Event]] | None = None
     try:
         while True:
             if waiting is None:
@@ -77,7 +80,10 @@ async def _frames(
                 event = finished.result()
             except StopAsyncIteration:
                 return
-            yield frame_of(event)
+            if isinstance(event, Event):
+                yield frame_of(event)
+            else:
+                yield b"".join(map(frame_of, event))
     finally:
         if waiting is not None:
             waiting.cancel()

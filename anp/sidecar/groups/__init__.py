@@ -18,4 +18,5 @@
   members.
 * `holder`: The groups of a fleet: each belongs to one daemon, as long as that one
   lives.
+* `copy_events`: Words of a hub as a member keeps them: events to be stored, and faults.
 """

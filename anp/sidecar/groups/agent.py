@@ -15,9 +15,10 @@ from typing import Any, Final
 from anp.errors import CallError
 from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.errors import InteractionError
-from anp.interaction.groups.operations import GroupPost
-from anp.protocols.gbz.group_reader import read_group_frame
-from anp.protocols.line import FurtherFrame, InvalidFrame
+from anp.protocols.fields import Fields
+from anp.protocols.gbz.group_words import NOT_SIGNED
+from anp.protocols.gbz.reader import read_message
+from anp.protocols.gbz.words import GbzOperation
 from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.service import GroupService, KnownGroup, NoGroup
 from anp.sidecar.groups.shelf import SEALED, StoredEvent
@@ -27,7 +28,9 @@ from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.natural import text_argument
 
-__all__ = ["ANSWERS", "GroupAgent", "message_of"]
+__all__ = ["ANSWERS", "GroupAgent", "message_in", "message_of"]
+
+_OF_FRAME: Final = NOT_SIGNED | {"op", "groupId", "sealing"}
 
 logger = logging.getLogger(__name__)
 
@@ -168,16 +171,18 @@ class GroupAgent:
 
 def message_of(event: StoredEvent) -> Message | None:
     """Return the message that an event is, or None for any other event."""
+    return message_in(event.frame())
+
+
+def message_in(frame: dict[str, Any]) -> Message | None:
+    """Return the message of an event's frame, which was checked when it came."""
+    if frame.get("op") != GbzOperation.MESSAGE_SEND:
+        return None
+    said = {name: one for name, one in frame.items() if name not in _OF_FRAME}
     try:
-        frame = read_group_frame(event.data, max_size=MAX_FRAME)
-    except InvalidFrame:
+        return read_message(Fields(said, "a message"))
+    except InteractionError:
         return None
-    if not isinstance(frame, FurtherFrame):
-        return None
-    post = frame.operation
-    if not isinstance(post, GroupPost) or not isinstance(post.content, Message):
-        return None
-    return post.content
 
 
 def _joined(known: KnownGroup) -> int:

@@ -404,8 +404,8 @@ class GroupHub:
         posted: list[tuple[int, int]] = []
         for one in events:
             cursor.sent = one.number
-            if one.by == cursor.did:
-                posted.append((one.ref or one.number, one.number))
+            if one.by == cursor.did and one.ref:
+                posted.append((one.ref, one.number))
             else:
                 is_old = one.number < joined
                 frames.append(_replayed(one.data) if is_old else one.data)

@@ -11,13 +11,15 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
 from cache.errors import CacheError, LeaseLost
 
-__all__ = ["GroupLog"]
+__all__ = ["GATHERED", "GroupLog"]
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +36,23 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 MAX_WAITING_BYTES = 32 * 1024 * 1024
 "Bytes that wait to be stored; with more, nothing is taken."
 
+GATHERED = 0.02
+"Seconds in which a member's events gather before they are stored; the hub has them."
+
+PAGE = 64
+"Most events that a watcher gets at once."
+
 RETRY = 1.0
 "Seconds after which a write that failed is tried again."
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """Somebody who follows a group."""
+
+    early: bool
+    late: deque[int] = field(default_factory=deque)
+    "Numbers of events whose content came after them."
 
 
 class GroupLog:
@@ -49,12 +66,15 @@ class GroupLog:
         head: Callable[[], tuple[bytes, bool]],
         last: int = 0,
         stored: Callable[[Sequence[StoredEvent]], None] = lambda events: None,
+        delay: float = 0.0,
     ) -> None:
         """Go on after a number.
 
         Args:
             head: Returns the present head of the group, and whether it is open.
             stored: Told of events as soon as they are stored.
+            delay: Seconds for which events gather before they are written, unless
+                somebody waits for that.
         """
         self._shelf = shelf
         self.group = group
@@ -71,14 +91,16 @@ class GroupLog:
         self._rows: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
         "Changed rows, each with the number of the last event that they follow from."
 
+        self._delay = delay
+        self._hurry = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
         self._heads = 0
         "Changes of the head so far, stored or not."
 
         self._heads_stored = 0
         self._durable: deque[tuple[int, int, asyncio.Future[None]]] = deque()
-        self._watchers: dict[asyncio.Event, deque[int]] = {}
-        "Those who follow it, each with events whose content came late."
+        self._watchers: dict[asyncio.Event, _Watcher] = {}
+        "Those who follow it."
 
         self.ended = False
         self._lost = False
@@ -115,6 +137,9 @@ class GroupLog:
             self._waiting_size += len(one.data)
         if rows:
             self._rows.append((self.last, rows))
+        for changed, watcher in self._watchers.items():
+            if watcher.early and events:
+                changed.set()
         if self._writing is None and (self._waiting or self._head_changed):
             self._writing = asyncio.create_task(counted(self._write()))
 
@@ -135,8 +160,8 @@ class GroupLog:
                 self._recent[place] = new = one.unlocked(content)
                 self._recent_size += len(new.data) - len(one.data)
         self.put((), rows={late_row(number): content})
-        for late in self._watchers.values():
-            late.append(number)
+        for watcher in self._watchers.values():
+            watcher.late.append(number)
         self._wake()
 
     def _check_lost(self) -> None:
@@ -154,6 +179,7 @@ class GroupLog:
             return
         done = asyncio.get_running_loop().create_future()
         self._durable.append((self.last, self._heads, done))
+        self._hurry.set()
         await done
 
     async def settle(self) -> None:
@@ -164,6 +190,7 @@ class GroupLog:
     async def close(self) -> None:
         """Store what waits, and end all watching."""
         self.ended = True
+        self._hurry.set()
         self._wake()
         try:
             async with asyncio.timeout(10.0):
@@ -206,29 +233,41 @@ class GroupLog:
             )
         return found
 
-    async def watch(self, *, after: int = 0) -> AsyncGenerator[StoredEvent, None]:
-        """Yield stored events from a number on, and wait for new ones."""
-        changed, late = asyncio.Event(), deque[int]()
-        self._watchers[changed] = late
+    async def watch(
+        self, *, after: int = 0, early: bool = False
+    ) -> AsyncGenerator[Sequence[StoredEvent], None]:
+        """Yield events from a number on, all that are there, and wait for new ones.
+
+        Args:
+            early: Also those that are not stored yet, which somebody else keeps.
+        """
+        changed, watcher = asyncio.Event(), _Watcher(early)
+        self._watchers[changed] = watcher
         try:
             while True:
                 changed.clear()
-                while late:
-                    number = late.popleft()
+                while watcher.late:
+                    number = watcher.late.popleft()
                     if number <= after:
-                        for one in await self.events(after=number - 1, limit=1):
-                            yield one
-                found = await self.events(after=after, limit=64)
-                for one in found:
-                    after = one.number
-                    yield one
-                if found or late:
+                        yield await self._next(number - 1, 1, early)
+                found = await self._next(after, PAGE, early)
+                if found:
+                    after = found[-1].number
+                    yield found
+                if found or watcher.late:
                     continue
                 if self.ended:
                     return
                 await changed.wait()
         finally:
             del self._watchers[changed]
+
+    async def _next(self, after: int, limit: int, early: bool) -> list[StoredEvent]:
+        found = await self.events(after=after, limit=limit)
+        if not found and early:
+            later = (one for one in self._waiting if one.number > after)
+            found = list(islice(later, limit))
+        return found
 
     @property
     def watchers(self) -> int:
@@ -242,6 +281,7 @@ class GroupLog:
     async def _write(self) -> None:
         try:
             while self._waiting or self._head_changed:
+                await self._gather()
                 batch, heads = self._next_batch(), self._heads
                 head, is_open = None, True
                 if self._head_changed:
@@ -266,6 +306,14 @@ class GroupLog:
             self.give_up()
         finally:
             self._writing = None
+
+    async def _gather(self) -> None:
+        if not self._delay or self._durable or self.ended:
+            return
+        self._hurry.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._delay):
+                await self._hurry.wait()
 
     def _release(self) -> None:
         """Let go on who waited for what is stored now."""

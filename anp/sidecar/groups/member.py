@@ -32,11 +32,11 @@ from anp.interaction.groups.operations import (
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import (
     group_frame,
-    write_distributed,
 )
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
-from anp.sidecar.groups.log import GroupLog
+from anp.sidecar.groups.copy_events import fault_of, stored_copy
+from anp.sidecar.groups.log import GATHERED, GroupLog
 from anp.sidecar.groups.member_seal import MemberSeal
 from anp.sidecar.groups.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
@@ -58,8 +58,6 @@ MAX_ASKED = 64
 "Operations about members that are known still when they become events."
 
 MAX_FRAME = 8 * 1024 * 1024
-
-FOREVER = sys.maxsize
 
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
@@ -117,7 +115,12 @@ class GroupMember:
         "Number of the event that has to be here before anything is said on this line."
 
         self.log = GroupLog(
-            shelf, head.group.id, head=self._head, last=last, stored=self._stored
+            shelf,
+            head.group.id,
+            head=self._head,
+            last=last,
+            stored=self._stored,
+            delay=GATHERED,
         )
         for text in head.queued:
             frame = json.loads(text)
@@ -159,7 +162,7 @@ class GroupMember:
         if self.state is not MemberState.MEMBER:
             return
         self._line = line
-        self._quiet_until = FOREVER
+        self._quiet_until = sys.maxsize
         self._fetch()
 
     def _say_again(self) -> None:
@@ -341,7 +344,7 @@ class GroupMember:
                     return
                 waiting = self._answers.get(ref)
                 if waiting is not None and not waiting.done():
-                    waiting.set_exception(InteractionError(_fault(code), text))
+                    waiting.set_exception(InteractionError(fault_of(code), text))
                 else:
                     # Of something from before, for which nobody waits any more.
                     logger.warning(
@@ -452,7 +455,7 @@ class GroupMember:
             self.sealing.put(events)
         else:
             marked = marks or {}
-            stored = [_stored(one, marked.get(one.number, "")) for one in events]
+            stored = [stored_copy(one, marked.get(one.number, "")) for one in events]
             self.log.put(stored, head=changed)
         if changed:
             self._follow()
@@ -467,7 +470,20 @@ class GroupMember:
         elif self.group.state is GroupState.CLOSED:
             state = MemberState.CLOSED
         self.head = replace(self.head, state=state, group=self.group)
+        if state is not MemberState.MEMBER:
+            self._give_up()
         self._changed(self)
+
+    def _give_up(self) -> None:
+        """Drop what the hub did not take, since it takes nothing of us any more."""
+        gone = InteractionError(
+            InteractionFault.NOT_ALLOWED, "you are no member any more"
+        )
+        queued, self._queued = self._queued, {}
+        for ref in queued:
+            waiting = self._answers.get(ref)
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(gone)
 
     def _stored(self, events: Sequence[StoredEvent]) -> None:
         """Acknowledge what is stored; one answer counts for all before."""
@@ -488,24 +504,3 @@ class GroupMember:
             MemberState.APPLIED,
         )
         return head_bytes(StoredMember, head), is_open
-
-
-def _stored(event: CopyEvent, mark: str) -> StoredEvent:
-    post = event.post
-    data = write_distributed(
-        post.frame,
-        number=event.number,
-        epoch=post.epoch,
-        at=post.at or datetime.now(UTC),
-        by=post.by,
-        replayed=post.replayed,
-    )
-    mark = "repeated" if event.repeated else mark
-    return StoredEvent(event.number, post.by, 0, data, mark)
-
-
-def _fault(code: str) -> InteractionFault:
-    try:
-        return InteractionFault(code)
-    except ValueError:
-        return InteractionFault.STATE

@@ -406,11 +406,28 @@ class GroupService(GroupReception):
         self, name: str, *, after: int = 0
     ) -> AsyncGenerator[StoredEvent, None]:
         """Yield the events of a group from a number on, and wait for new ones."""
+        async with contextlib.aclosing(self.watch_pages(name, after=after)) as pages:
+            async for page in pages:
+                for one in page:
+                    yield one
+
+    async def watch_pages(
+        self, name: str, *, after: int = 0, early: bool = False
+    ) -> AsyncGenerator[Sequence[StoredEvent], None]:
+        """Yield events as `watch` does, all at once that are there.
+
+        Args:
+            early: Also those that only the hub has stored so far. After a kill they
+                come again, with the same numbers.
+        """
         hub = self._hubs.get(name)
-        log = self._elsewhere(name).log if hub is None else hub.log
-        async with contextlib.aclosing(log.watch(after=after)) as events:
-            async for one in events:
-                yield one if hub is None else await self._marked(one)
+        if hub is None:
+            pages = self._elsewhere(name).log.watch(after=after, early=early)
+        else:
+            pages = hub.log.watch(after=after)
+        async with contextlib.aclosing(pages):
+            async for page in pages:
+                yield page if hub is None else [await self._marked(x) for x in page]
 
     async def _marked(self, event: StoredEvent) -> StoredEvent:
         """Check the signature at the hub, which distributes without looking at it."""

@@ -296,8 +296,8 @@ class GroupWalk(RuleBasedStateMachine):
         last = last or self.hub.leavers.get(side.did, 0)
         for one in self.log[side.sent : min(last, self.stored)]:
             side.sent = one.number
-            if one.by == side.did:
-                side.down.append(((one.ref or one.number, one.number),))
+            if one.by == side.did and one.ref:
+                side.down.append(((one.ref, one.number),))
                 continue
             frame = one.post.frame or group_frame(one.post, one.number)
             side.down.append(
@@ -334,10 +334,8 @@ def _id(post: GroupPost) -> str:
 
 
 GroupWalk.TestCase.settings = settings(
-    max_examples=WALKS, stateful_step_count=40, deadline=None
+    max_examples=WALKS, stateful_step_count=30, deadline=None
 )
 
 
-@clause("GBZ-17")
-class TestGroupWalks(GroupWalk.TestCase):  # type: ignore[misc, valid-type]
-    """Walks of a group."""
+TestGroupWalks = clause("GBZ-12", "GBZ-17")(GroupWalk.TestCase)

@@ -144,6 +144,8 @@ class Node:
 
     async def open(self, target: LinkTarget, digest: None, candidates: Any) -> Any:
         peer = self.net.named(target.did)
+        if not self.up:
+            raise CallError(ErrorKind.PEER_UNREACHABLE, "this daemon is no more")
         if peer is None or (self.name, peer.name) in self.net.walls:
             raise CallError(ErrorKind.PEER_UNREACHABLE, "nothing listens there")
         here, there = Pipe(self, peer), Pipe(peer, self)

@@ -41,9 +41,9 @@ async def test_what_is_unlocked_is_read_in_its_place_and_watched_again(
         found: list[tuple[int, str, Any]] = []
 
         async def watch() -> None:
-            async for one in log.watch():
+            async for page in log.watch():
                 await asyncio.sleep(0)
-                found.append(shown(one))
+                found.extend(shown(one) for one in page)
 
         watching = asyncio.create_task(watch())
         await until(lambda: len(found) == 2)

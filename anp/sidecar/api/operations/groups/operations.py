@@ -116,8 +116,8 @@ class GroupOperations:
         name = _id(request)
         self._groups.known(name)
         check_room(request, self._groups.watchers)
-        events = self._groups.watch(name, after=after_of(request))
-        return event_stream(event_of(one) async for one in events)
+        pages = self._groups.watch_pages(name, after=after_of(request), early=True)
+        return event_stream([event_of(one) for one in page] async for page in pages)
 
     @post(
         "/v1/groups/{id}/messages",

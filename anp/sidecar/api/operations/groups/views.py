@@ -13,7 +13,7 @@ from anp.interaction.groups.hub_records import Ticket
 from anp.protocols.gbz.group_words import NOT_SIGNED
 from anp.protocols.timestamps import read_timestamp
 from anp.sidecar.calls.events import Event
-from anp.sidecar.groups.agent import message_of
+from anp.sidecar.groups.agent import message_in
 from anp.sidecar.groups.service import KnownGroup
 from anp.sidecar.groups.shelf import StoredEvent
 
@@ -237,7 +237,7 @@ def event_of(stored: StoredEvent) -> Event:
     said = {key: one for key, one in frame.items() if key not in NOT_SIGNED}
     kind = said.pop("op", "")
     if kind == "message.send":
-        about["message"] = _message(stored)
+        about["message"] = _message(frame)
     else:
         about["content"] = said
     at = frame.get("at")
@@ -249,8 +249,8 @@ def event_of(stored: StoredEvent) -> Event:
     )
 
 
-def _message(stored: StoredEvent) -> dict[str, Any]:
-    message = message_of(stored)
+def _message(frame: dict[str, Any]) -> dict[str, Any]:
+    message = message_in(frame)
     if message is None:
         return {}
     return {

@@ -1,0 +1,35 @@
+"""Words of a hub as a member keeps them: events to be stored, and faults."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from anp.interaction.errors import InteractionFault
+from anp.interaction.groups.member_copy import CopyEvent
+from anp.protocols.gbz.group_writer import write_distributed
+from anp.sidecar.groups.shelf import StoredEvent
+
+__all__ = ["fault_of", "stored_copy"]
+
+
+def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
+    """Return an event of a member's copy as it is stored."""
+    post = event.post
+    data = write_distributed(
+        post.frame,
+        number=event.number,
+        epoch=post.epoch,
+        at=post.at or datetime.now(UTC),
+        by=post.by,
+        replayed=post.replayed,
+    )
+    mark = "repeated" if event.repeated else mark
+    return StoredEvent(event.number, post.by, 0, data, mark)
+
+
+def fault_of(code: str) -> InteractionFault:
+    """Return the fault that a hub names; one that we do not know is of the state."""
+    try:
+        return InteractionFault(code)
+    except ValueError:
+        return InteractionFault.STATE
