@@ -30,16 +30,13 @@ from anp.interaction.groups.operations import (
     RefusedGroupOperation,
 )
 from anp.protocols.gbz.group_reader import read_group_frame
-from anp.protocols.gbz.group_writer import (
-    group_frame,
-    write_distributed,
-)
+from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.member_seal import MemberSeal
 from anp.sidecar.groups.sealed_desk import SealedDesk
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, event_bytes, head_bytes
 from anp.sidecar.groups.signatures import Signatures
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
@@ -491,17 +488,8 @@ class GroupMember:
 
 
 def _stored(event: CopyEvent, mark: str) -> StoredEvent:
-    post = event.post
-    data = write_distributed(
-        post.frame,
-        number=event.number,
-        epoch=post.epoch,
-        at=post.at or datetime.now(UTC),
-        by=post.by,
-        replayed=post.replayed,
-    )
     mark = "repeated" if event.repeated else mark
-    return StoredEvent(event.number, post.by, 0, data, mark)
+    return StoredEvent(event.number, event.post.by, 0, event_bytes(event), mark)
 
 
 def _fault(code: str) -> InteractionFault:
