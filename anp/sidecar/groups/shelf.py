@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -82,6 +83,19 @@ class GroupShelf:
         """
         self._store = store
         self._cipher = RestCipher(secret, "a part of a group")
+        self.owner = secrets.token_hex(8) if store.is_shared else ""
+        "Id of this run in a fleet; empty for a daemon whose store nobody shares."
+
+    def lease(self, groups: Iterable[str], *, seconds: float) -> set[str]:
+        """Take or renew groups for a time; return those that a sister has."""
+        now = time.time()
+        return self._store.lease_groups(
+            list(groups), owner=self.owner, now=now, until=now + seconds
+        )
+
+    def leases(self) -> dict[str, tuple[str, float]]:
+        """Return the leases of all groups; see `GroupStore.group_leases`."""
+        return self._store.group_leases()
 
     def save(
         self,
@@ -103,6 +117,9 @@ class GroupShelf:
             page = self._cipher.seal(
                 _page_bytes(events), _place(group, events[0].number)
             )
+        sealed = None
+        if head is not None:
+            sealed = self._cipher.seal(head, _place(group, 0))
         self._store.save_group(
             GroupChange(
                 group=group,
@@ -110,10 +127,9 @@ class GroupShelf:
                 first=events[0].number if events else 0,
                 count=len(events),
                 page=page,
-                content=None
-                if head is None
-                else self._cipher.seal(head, _place(group, 0)),
+                content=sealed,
                 open=is_open,
+                owner=self.owner,
                 rows={
                     _row_id(name): None if row is None else self._row(group, name, row)
                     for name, row in (rows or {}).items()
