@@ -280,7 +280,7 @@ class Daemon:
 
     async def _prune(self) -> None:
         """Drop the sessions and groups that are older than the owner wants."""
-        await self.tasks.prune()
+        await self.tasks.upkeep.prune()
         await self.groups.prune()
 
     def _call_ended(self, entry: CallEntry) -> None:

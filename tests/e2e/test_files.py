@@ -241,7 +241,7 @@ async def test_files_go_with_their_session(tmp_path: Path) -> None:
         await talks.caller.tasks.delete(task.log)
         assert not spools[0].logs()
         talks.provider.tasks.files.spool._max_files = 0
-        await talks.provider.tasks.prune()
+        await talks.provider.tasks.upkeep.prune()
         assert not spools[1].logs()
 
 

@@ -218,7 +218,7 @@ async def test_what_is_undeliverable_for_long_is_a_dead_letter(
         await pair.letter_is("dead")
         await until(lambda: not pair.provider.tasks.outbox._bringing)
         # It is not given up either when the owner looks for what nobody answers.
-        await pair.provider.tasks.sweep()
+        await pair.provider.tasks.upkeep.sweep()
         (letter,) = await pair.letters()
         assert letter.attempts > 1
         # A daemon that is killed now, and started again, has it too.

@@ -118,12 +118,12 @@ async def test_a_task_that_nobody_answers_is_given_up_also_when_clocks_jump(
     async with talks_in(tmp_path, source=AGENT, interaction__max_wait=1) as talks:
         tasks = talks.caller.tasks
         task = await tasks.start_task(NOBODY, capability="agent.touch")
-        await tasks.sweep()
+        await tasks.upkeep.sweep()
         assert await state(talks, task) == "x-requested"
         await asyncio.sleep(1.1)
-        await tasks.sweep(was_set=True)
+        await tasks.upkeep.sweep(was_set=True)
         assert await state(talks, task) == "x-requested"
-        await tasks.sweep()
+        await tasks.upkeep.sweep()
         end = (await tasks.task(task.id)).task
         assert (end.state, end.code) == ("canceled", "no_answer")
         # Nor is the dead peer told of that for ever.
@@ -256,7 +256,7 @@ async def test_no_more_is_taken_than_the_owner_has_room_for(tmp_path: Path) -> N
         # What has ended makes room.
         await until(lambda: provider.working == 0)
         await asyncio.sleep(0.2)
-        await provider.prune()
+        await provider.upkeep.prune()
         fresh = await talks.start("much", lines=2, size=10)
         assert (await talks.follow(fresh)).states[-1] == "completed"
 

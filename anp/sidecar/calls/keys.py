@@ -13,19 +13,17 @@ import hashlib
 import hmac
 import json
 import logging
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Protocol
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import TypeAdapter, ValidationError
 
 from anp.errors import CallError, ConflictError, ErrorKind
 from anp.sidecar.calls.call import CallRequest, CallResult
-from cache.errors import CacheError
+from anp.sidecar.home.rest_cipher import RestCipher
+from cache.errors import CacheError, RecordError
 from cache.records.calls import CallRecord
 from negotiation.exact_numbers import read_number, write_json
 
@@ -35,8 +33,6 @@ logger = logging.getLogger(__name__)
 
 PURPOSE: Final = b"anpd: calls at rest"
 "Purpose of the secret that seals outcomes; see `PrivateKey.derive`."
-
-NONCE_SIZE: Final = 12
 
 MAX_OUTCOME: Final = 1024 * 1024
 "Largest outcome that is stored, in bytes of JSON."
@@ -111,6 +107,7 @@ class CallKeys:
     ) -> None:
         self._records = records
         self._secret = secret
+        self._cipher = RestCipher(secret, "the outcome of a call")
         self._wall = wall
         self._begun = 0
 
@@ -189,15 +186,12 @@ class CallKeys:
         if len(data) > MAX_OUTCOME:
             del said["result"]
             data = write_json(said).encode()
-        nonce = os.urandom(NONCE_SIZE)
-        sealed = AESGCM(self._secret).encrypt(nonce, data, name.encode())
-        return base64.b64encode(nonce + sealed).decode("ascii")
+        return base64.b64encode(self._cipher.seal(data, name)).decode("ascii")
 
     def _open(self, known: CallRecord) -> Outcome:
         try:
             data = base64.b64decode(known.sealed, validate=True)
-            nonce, sealed = data[:NONCE_SIZE], data[NONCE_SIZE:]
-            opened = AESGCM(self._secret).decrypt(nonce, sealed, known.id.encode())
+            opened = self._cipher.open(data, known.id)
             said = json.loads(opened, parse_float=read_number)
             result, error = said.get("result"), said.get("error")
             if result is None and error is None:
@@ -208,7 +202,7 @@ class CallKeys:
                 result=None if result is None else _RESULT.validate_python(result),
                 error=None if error is None else _error(*error),
             )
-        except (InvalidTag, ValueError, KeyError, TypeError, ValidationError):
+        except (RecordError, ValueError, KeyError, TypeError, ValidationError):
             # As after a change of the identity's key.
             return _unknown(known, NO_OUTCOME)
 

@@ -6,6 +6,7 @@ is one of the DID is asked of the same resolver as in a handshake.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -42,38 +43,61 @@ def signer_of(identity: LocalIdentity, did: str = "") -> DidSigner:
 
 
 class CheckedKeys:
-    """Verifies signatures by keys that were checked before (`DidVerifier`)."""
+    """Keys of DIDs, each checked once and remembered.
+
+    As a `DidVerifier` it verifies signatures by the keys that it knows.
+    """
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._known: OrderedDict[tuple[str, str], PublicKey] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str, str], PublicKey] = OrderedDict()
+
+    async def check(self, did: str, method: str, multibase: str) -> PublicKey:
+        """Return a key that belongs to a DID.
+
+        Args:
+            method: Id of the key in the DID document.
+
+        Raises:
+            PeerError: It does not belong to it, or that cannot be found out.
+            KeyFormatError: It is no key.
+        """
+        place = did, method, multibase
+        known = self._known.get(place)
+        if known is not None:
+            return known
+        key = key_of_multibase(multibase)
+        await self._resolver.check_key(did, method, key.data)
+        self._known[place] = key
+        if len(self._known) > MAX_KEYS:
+            self._known.popitem(last=False)
+        return key
 
     async def learn(self, named: Iterable[tuple[str, str]]) -> None:
         """Check keys, each with its DID; those that do not belong to it stay unknown.
 
         What they signed then counts as forged.
         """
-        asked = [one for one in dict.fromkeys(named) if one not in self._known]
-        for did, text in asked[:MAX_ASKED]:
-            method, _, multibase = text.partition(" ")
-            try:
-                key = key_of_multibase(multibase)
-                await self._resolver.check_key(did, method, key.data)
-            except (PeerError, KeyFormatError):
-                continue
-            self._known[did, text] = key
-            if len(self._known) > MAX_KEYS:
-                self._known.popitem(last=False)
+        places = (_place(did, text) for did, text in dict.fromkeys(named))
+        asked = [place for place in places if place not in self._known]
+        for place in asked[:MAX_ASKED]:
+            with contextlib.suppress(PeerError, KeyFormatError):
+                await self.check(*place)
 
     def trust(self, signer: DidSigner) -> None:
         """Know our own key."""
-        multibase = signer.key.partition(" ")[2]
-        self._known[signer.did, signer.key] = key_of_multibase(multibase)
+        place = _place(signer.did, signer.key)
+        self._known[place] = key_of_multibase(place[2])
 
     def __call__(self, did: str, key: str, signature: bytes, data: bytes) -> bool:
         """See `DidVerifier`."""
-        found = self._known.get((did, key))
+        found = self._known.get(_place(did, key))
         return found is not None and found.verifies(signature, data)
+
+
+def _place(did: str, text: str) -> tuple[str, str, str]:
+    method, _, multibase = text.partition(" ")
+    return did, method, multibase
 
 
 def named_keys(items: Iterable[Any]) -> Iterator[tuple[str, str]]:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.member_copy import CopyEvent
-from anp.protocols.gbz.group_writer import write_distributed
-from anp.sidecar.groups.shelf import StoredEvent
+from anp.sidecar.groups.shelf import StoredEvent, event_bytes
 
 __all__ = ["fault_of", "stored_copy"]
 
 
 def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
     """Return an event of a member's copy as it is stored."""
-    post = event.post
-    data = write_distributed(
-        post.frame,
-        number=event.number,
-        epoch=post.epoch,
-        at=post.at or datetime.now(UTC),
-        by=post.by,
-        replayed=post.replayed,
-    )
     mark = "repeated" if event.repeated else mark
-    return StoredEvent(event.number, post.by, 0, data, mark)
+    return StoredEvent(event.number, event.post.by, 0, event_bytes(event), mark)
 
 
 def fault_of(code: str) -> InteractionFault:

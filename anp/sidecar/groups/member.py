@@ -30,9 +30,7 @@ from anp.interaction.groups.operations import (
     RefusedGroupOperation,
 )
 from anp.protocols.gbz.group_reader import read_group_frame
-from anp.protocols.gbz.group_writer import (
-    group_frame,
-)
+from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.copy_events import fault_of, stored_copy

@@ -54,7 +54,7 @@ def make_groups(
         finder=finder,
         lines=lines,
         wires=lambda needs: GroupWires(lines, requesters, finder, needs),
-        signatures=Signatures(identities, resolver, enabled=config.sign),
+        signatures=Signatures(identities, keys, enabled=config.sign),
         desk_of=desk_of,
         config=config,
         own_url=own_url,

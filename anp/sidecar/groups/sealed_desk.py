@@ -24,7 +24,7 @@ from anp.protocols.gbz.sealed_message import keys_of, sealed_of
 from anp.protocols.gbz.writer import written_message
 from anp.sidecar.groups.checked_keys import CheckedKeys, named_keys
 from anp.sidecar.groups.seat import SealedSeat, SeatAlarm, SeatStep
-from anp.sidecar.groups.shelf import LOCKED, SEALED
+from anp.sidecar.groups.shelf import LOCKED, SEALED, event_bytes
 
 __all__ = ["KEYS", "SealedDesk", "TakenEvent"]
 
@@ -191,15 +191,6 @@ class SealedDesk:
                 one.code,
                 one.text,
             )
-        post = event.post
         if found is not None:
             return TakenEvent(self.opened_frame(event, found), mark), step
-        data = write_distributed(
-            post.frame,
-            number=event.number,
-            epoch=post.epoch,
-            at=post.at or datetime.now(UTC),
-            by=post.by,
-            replayed=post.replayed,
-        )
-        return TakenEvent(data, mark), step
+        return TakenEvent(event_bytes(event), mark), step

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import TypeAdapter, ValidationError
 
+from anp.interaction.groups.member_copy import CopyEvent
+from anp.protocols.gbz.group_writer import write_distributed
 from anp.protocols.gbz.writer import json_bytes
+from anp.sidecar.home.rest_cipher import RestCipher
 from cache.errors import RecordError
 from cache.parts.groups import GroupChange, GroupPage
 from cache.store import Store
@@ -24,8 +25,6 @@ __all__ = ["LOCKED", "PURPOSE", "SEALED", "GroupShelf", "StoredEvent"]
 
 PURPOSE: Final = b"anpd: groups at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
-
-NONCE_SIZE: Final = 12
 
 SEALED: Final = "sealed"
 "Mark of a message of a sealed group that was opened."
@@ -83,7 +82,7 @@ class GroupShelf:
             secret: 32 bytes that only this identity can derive.
         """
         self._store = store
-        self._cipher = AESGCM(secret)
+        self._cipher = RestCipher(secret, "a part of a group")
         self.owner = secrets.token_hex(8) if store.is_shared else ""
         "Id of this run in a fleet; empty for a daemon whose store nobody shares."
 
@@ -115,7 +114,12 @@ class GroupShelf:
         """
         page = b""
         if events:
-            page = self._seal(_page_bytes(events), _place(group, events[0].number))
+            page = self._cipher.seal(
+                _page_bytes(events), _place(group, events[0].number)
+            )
+        sealed = None
+        if head is not None:
+            sealed = self._cipher.seal(head, _place(group, 0))
         self._store.save_group(
             GroupChange(
                 group=group,
@@ -123,7 +127,7 @@ class GroupShelf:
                 first=events[0].number if events else 0,
                 count=len(events),
                 page=page,
-                content=None if head is None else self._seal(head, _place(group, 0)),
+                content=sealed,
                 open=is_open,
                 owner=self.owner,
                 rows={
@@ -145,7 +149,9 @@ class GroupShelf:
     def _rows(self, group: str) -> dict[str, bytes]:
         found = {}
         for place, sealed in self._store.group_rows(group).items():
-            name, _, row = self._open(sealed, _row_place(group, place)).partition(b"\n")
+            name, _, row = self._cipher.open(
+                sealed, _row_place(group, place)
+            ).partition(b"\n")
             found[name.decode("utf-8")] = row
         return found
 
@@ -154,7 +160,9 @@ class GroupShelf:
         found = []
         for one in self._store.groups():
             try:
-                found.append((one.id, self._open(one.content, _place(one.id, 0))))
+                found.append(
+                    (one.id, self._cipher.open(one.content, _place(one.id, 0)))
+                )
             except RecordError:
                 continue
         return found
@@ -198,21 +206,24 @@ class GroupShelf:
         self._store.drop_group(group)
 
     def _events(self, group: str, page: GroupPage) -> list[StoredEvent]:
-        return _read_page(self._open(page.content, _place(group, page.first)))
+        return _read_page(self._cipher.open(page.content, _place(group, page.first)))
 
     def _row(self, group: str, name: str, row: bytes) -> bytes:
         place = _row_place(group, _row_id(name))
-        return self._seal(name.encode("utf-8") + b"\n" + row, place)
+        return self._cipher.seal(name.encode("utf-8") + b"\n" + row, place)
 
-    def _seal(self, data: bytes, place: bytes) -> bytes:
-        nonce = os.urandom(NONCE_SIZE)
-        return nonce + self._cipher.encrypt(nonce, data, place)
 
-    def _open(self, sealed: bytes, place: bytes) -> bytes:
-        try:
-            return self._cipher.decrypt(sealed[:NONCE_SIZE], sealed[NONCE_SIZE:], place)
-        except (InvalidTag, ValueError) as exc:
-            raise RecordError("a part of a group cannot be opened") from exc
+def event_bytes(event: CopyEvent) -> bytes:
+    """Return the frame of an event as the hub distributes it."""
+    post = event.post
+    return write_distributed(
+        post.frame,
+        number=event.number,
+        epoch=post.epoch,
+        at=post.at or datetime.now(UTC),
+        by=post.by,
+        replayed=post.replayed,
+    )
 
 
 def head_bytes(kind: type[T], head: T) -> bytes:
@@ -228,8 +239,8 @@ def read_head(kind: type[T], data: bytes) -> T:
         raise RecordError(f"no head of a group: {exc.error_count()} errors") from None
 
 
-def _place(group: str, number: int) -> bytes:
-    return f"group/{group}/{number}".encode()
+def _place(group: str, number: int) -> str:
+    return f"group/{group}/{number}"
 
 
 def late_row(number: int) -> str:
@@ -247,8 +258,8 @@ def _row_id(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8")).hexdigest()
 
 
-def _row_place(group: str, row: str) -> bytes:
-    return f"group/{group}/row/{row}".encode()
+def _row_place(group: str, row: str) -> str:
+    return f"group/{group}/row/{row}"
 
 
 def _page_bytes(events: Sequence[StoredEvent]) -> bytes:

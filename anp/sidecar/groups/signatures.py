@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from typing import Any
 
 from anp.errors import PeerError
 from anp.identity.dids import Identities
-from anp.identity.public_keys import KeyFormatError, PublicKey, key_of_multibase
-from anp.identity.resolver import Resolver
+from anp.identity.public_keys import KeyFormatError
 from anp.interaction.elements import Message
 from anp.interaction.groups.operations import GroupPost, GroupSignature
 from anp.protocols.gbz.group_writer import signed_bytes, with_signature
+from anp.sidecar.groups.checked_keys import CheckedKeys
 from anp.sidecar.peers.policy import agent_name
 
 __all__ = ["FORGED", "SIGNED", "Signatures"]
@@ -25,14 +24,12 @@ SIGNED = "signed"
 FORGED = "forged"
 "Mark of what has a signature that is not its sender's."
 
-MAX_KEYS = 4096
-
 
 class Signatures:
     """Signs what we say, and marks what others say."""
 
     def __init__(
-        self, identities: Identities, resolver: Resolver, *, enabled: bool
+        self, identities: Identities, keys: CheckedKeys, *, enabled: bool
     ) -> None:
         """Use our identity.
 
@@ -41,8 +38,7 @@ class Signatures:
         """
         self.enabled = enabled
         self._identities = identities
-        self._resolver = resolver
-        self._keys: OrderedDict[tuple[str, str, str], PublicKey] = OrderedDict()
+        self._keys = keys
 
     def sign(self, frame: dict[str, Any], own: str) -> dict[str, Any]:
         """Return a frame of ours with its signature.
@@ -68,7 +64,9 @@ class Signatures:
         if post.signature is None:
             return ""
         try:
-            key = await self._key(post.by, post.signature)
+            key = await self._keys.check(
+                post.by, post.signature.method, post.signature.key
+            )
         except (PeerError, KeyFormatError) as exc:
             logger.warning("key not of its sender group=%s: %s", post.group, exc)
             return FORGED
@@ -76,15 +74,3 @@ class Signatures:
             logger.warning("forged message group=%s number=%d", post.group, post.number)
             return FORGED
         return SIGNED
-
-    async def _key(self, did: str, signature: GroupSignature) -> PublicKey:
-        place = did, signature.method, signature.key
-        known = self._keys.get(place)
-        if known is not None:
-            return known
-        key = key_of_multibase(signature.key)
-        await self._resolver.check_key(did, signature.method, key.data)
-        self._keys[place] = key
-        if len(self._keys) > MAX_KEYS:
-            self._keys.popitem(last=False)
-        return key

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from anp.interaction.triggers.subscription import Subscription, read_subscription
 from anp.interaction.triggers.watch import Ended, Firing, Watch
+from anp.sidecar.home.rest_cipher import RestCipher
 from cache.errors import RecordError
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.store import Store
@@ -26,8 +22,6 @@ __all__ = ["PURPOSE", "Kept", "KeptRun", "Order", "SubscriptionBook", "Watcher"]
 
 PURPOSE: Final = b"anpd: subscriptions at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
-
-NONCE_SIZE: Final = 12
 
 
 class Watcher(StrEnum):
@@ -159,7 +153,7 @@ class SubscriptionBook:
             secret: 32 bytes that only this identity can derive.
         """
         self._store = store
-        self._cipher = AESGCM(secret)
+        self._cipher = RestCipher(secret, "a subscription")
 
     @property
     def is_shared(self) -> bool:
@@ -249,19 +243,15 @@ class SubscriptionBook:
         return KeptRun(**self._open(record.sealed, place))
 
     def _seal(self, content: Mapping[str, Any], place: str) -> str:
-        nonce = os.urandom(NONCE_SIZE)
-        data = write_json(content).encode()
-        sealed = nonce + self._cipher.encrypt(nonce, data, place.encode())
+        sealed = self._cipher.seal(write_json(content).encode("utf-8"), place)
         return base64.b64encode(sealed).decode("ascii")
 
     def _open(self, sealed: str, place: str) -> dict[str, Any]:
         try:
             data = base64.b64decode(sealed, validate=True)
-            clear = self._cipher.decrypt(
-                data[:NONCE_SIZE], data[NONCE_SIZE:], place.encode()
-            )
-            found: dict[str, Any] = json.loads(clear, parse_float=read_number)
-        except (InvalidTag, ValueError, binascii.Error) as exc:
+            content = self._cipher.open(data, place)
+            found: dict[str, Any] = json.loads(content, parse_float=read_number)
+        except ValueError as exc:
             raise RecordError("a subscription cannot be opened") from exc
         return found
 

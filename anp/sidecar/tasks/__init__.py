@@ -22,4 +22,5 @@
 * `choice`: The capability that a task without a name of one asks for.
 * `skills`: Finds the skill that the messages of a task ask for.
 * `delivery`: The ways by which the news of sessions reach the peers.
+* `upkeep`: Gives up the tasks that no peer answers, and drops sessions that are old.
 """

@@ -7,15 +7,12 @@ sealed for its place, so that none can be put into the place of another.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from anp.interaction.errors import InteractionError, InteractionFault
+from anp.sidecar.home.rest_cipher import RestCipher
 from cache.errors import RecordError
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 from cache.records.logs import MAX_LOG_CONTENT
@@ -27,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 PURPOSE: Final = b"anpd: sessions at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
-
-NONCE_SIZE: Final = 12
 
 MAX_CONTENT: Final = MAX_LOG_CONTENT - 64
 "Most bytes of an event or a task; sealing makes them somewhat longer."
@@ -48,7 +43,7 @@ class SealedLogs:
             secret: 32 bytes that only this identity can derive.
         """
         self._store = store
-        self._cipher = AESGCM(secret)
+        self._cipher = RestCipher(secret, "a part of a session")
 
     def append_log(self, change: LogChange) -> Log:
         """See `LogStore.append_log`.
@@ -64,16 +59,16 @@ class SealedLogs:
                 f"a message, or what a task holds, has at most {MAX_CONTENT} bytes",
             )
         events = tuple(
-            self._seal(data, _event(log, change.after + number))
+            self._cipher.seal(data, _event(log, change.after + number))
             for number, data in enumerate(change.events, start=1)
         )
         items = tuple(
-            replace(one, content=self._seal(one.content, _item(log, one.id)))
+            replace(one, content=self._cipher.seal(one.content, _item(log, one.id)))
             for one in change.items
         )
         head = change.content
         if head is not None:
-            head = self._seal(head, _head(log))
+            head = self._cipher.seal(head, _head(log))
         kept = self._store.append_log(
             replace(change, events=events, items=items, content=head)
         )
@@ -106,7 +101,7 @@ class SealedLogs:
 
     def _opened(self, log: str, event: LogEvent) -> LogEvent:
         try:
-            content = self._open(event.content, _event(log, event.number))
+            content = self._cipher.open(event.content, _event(log, event.number))
         except RecordError:
             logger.warning("event damaged session=%s number=%d", log, event.number)
             return replace(event, content=b"", damaged=True)
@@ -170,32 +165,22 @@ class SealedLogs:
         return self._store.drop_log(log)
 
     def _log(self, log: Log) -> Log:
-        return replace(log, content=self._open(log.content, _head(log.id)))
+        return replace(log, content=self._cipher.open(log.content, _head(log.id)))
 
     def _items(self, items: Iterable[LogItem]) -> list[LogItem]:
         return [
-            replace(one, content=self._open(one.content, _item(one.log, one.id)))
+            replace(one, content=self._cipher.open(one.content, _item(one.log, one.id)))
             for one in items
         ]
 
-    def _seal(self, data: bytes, place: bytes) -> bytes:
-        nonce = os.urandom(NONCE_SIZE)
-        return nonce + self._cipher.encrypt(nonce, data, place)
 
-    def _open(self, sealed: bytes, place: bytes) -> bytes:
-        try:
-            return self._cipher.decrypt(sealed[:NONCE_SIZE], sealed[NONCE_SIZE:], place)
-        except (InvalidTag, ValueError) as exc:
-            raise RecordError("a part of a session cannot be opened") from exc
+def _event(log: str, number: int) -> str:
+    return f"event/{log}/{number}"
 
 
-def _event(log: str, number: int) -> bytes:
-    return f"event/{log}/{number}".encode()
+def _item(log: str, item: str) -> str:
+    return f"item/{log}/{item}"
 
 
-def _item(log: str, item: str) -> bytes:
-    return f"item/{log}/{item}".encode()
-
-
-def _head(log: str) -> bytes:
-    return f"head/{log}".encode()
+def _head(log: str) -> str:
+    return f"head/{log}"

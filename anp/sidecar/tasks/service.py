@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,6 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.plan import is_plan
-from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.interaction.stored import element_size
 from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
@@ -50,6 +47,7 @@ from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
 from anp.sidecar.tasks.skills import SkillChooser
+from anp.sidecar.tasks.upkeep import Upkeep
 from negotiation.consensus.written import WrittenLimits
 
 __all__ = ["TaskService"]
@@ -58,18 +56,6 @@ logger = logging.getLogger(__name__)
 
 ROOM_FOR_FIELDS = 64 * 1024
 "Bytes of a frame for what is around a message or a task of ours."
-
-SWEEP = 60.0
-"Seconds between two looks at the room for sessions, and for chunks that do not come."
-
-LOOK = 600.0
-"Seconds between two looks at what nobody answers."
-
-MAX_JUMP = 600.0
-"Seconds by which the clock may have been set since the last of them."
-
-DAY = 86_400.0
-"Seconds."
 
 
 class TaskService:
@@ -105,7 +91,6 @@ class TaskService:
         self._requesters = requesters
         self._capabilities = capabilities
         self._policy = policy
-        self._config = config
         self._order = tuple(order)
         self._most = limits.max_message - ROOM_FOR_FIELDS
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
@@ -146,6 +131,7 @@ class TaskService:
         self.own_url: Callable[[], str] = lambda: ""
         "Returns the URL at which peers reach this daemon."
 
+        self.upkeep = Upkeep(self.sessions, self._exchange, config)
         self._sweeping: asyncio.Task[None] | None = None
         self._renewing: asyncio.Task[None] | None = None
 
@@ -341,7 +327,7 @@ class TaskService:
             except InteractionError as exc:
                 logger.warning("session not resumed id=%s: %s", log, exc.text)
         self.files.resume()
-        self._sweeping = asyncio.create_task(self._sweep())
+        self._sweeping = asyncio.create_task(self.upkeep.run())
         self._renewing = asyncio.create_task(self.leases.run())
 
     async def _recover(self, log: str) -> None:
@@ -379,7 +365,7 @@ class TaskService:
         for peer in self.sessions.standing.working_for_us():
             if await asyncio.to_thread(self._policy.is_blocked, peer):
                 for log in self.sessions.standing.ours(peer):
-                    await self._give_up(
+                    await self.upkeep.give_up(
                         log, "the owner blocked this peer", also_at_work=True
                     )
 
@@ -421,80 +407,6 @@ class TaskService:
         await self.sessions.apply(
             log, lambda c: c.release(task, inputs=inputs, wall_now=utc_now())
         )
-
-    async def _sweep(self) -> None:
-        """Give up, from time to time, what nobody answers."""
-        offset, looked = time.time() - time.monotonic(), time.monotonic()
-        while True:
-            await asyncio.sleep(SWEEP)
-            before, offset = offset, time.time() - time.monotonic()
-            try:
-                self.sessions.expire()
-                files = self.files.spool
-                if self.sessions.room.is_nearly_full or files.is_nearly_full():
-                    await self.prune()
-                if time.monotonic() - looked >= LOOK:
-                    looked = time.monotonic()
-                    await self.sweep(was_set=abs(offset - before) > MAX_JUMP)
-            except Exception:
-                logger.exception("tasks not looked at")
-
-    async def sweep(self, *, was_set: bool = False) -> None:
-        """Give up what nobody answers.
-
-        Args:
-            was_set: The clock was set of late; nothing is old by it.
-        """
-        if was_set:
-            logger.warning("clock was set, no task is given up now")
-            return
-        since = time.time() - self._config.max_wait
-        async for log in self.sessions.busy():
-            try:
-                if (await self.sessions.head(log)).updated < since:
-                    reason = f"the peer said nothing for {self._config.max_wait:g} s"
-                    await self._give_up(log, reason, also_at_work=False)
-            except InteractionError:
-                # Deleted meanwhile.
-                continue
-
-    async def prune(self) -> None:
-        """Drop the sessions and contents that are older than the owner wants."""
-        before = time.time() - self._config.keep_content_days * DAY
-        gone = await self.sessions.room.prune(
-            older_than=time.time() - self._config.keep_days * DAY,
-            content_before=before,
-        )
-        await self.files.prune(before=before)
-        if gone:
-            logger.info("sessions dropped sessions=%d", gone)
-
-    async def _give_up(self, log: str, reason: str, *, also_at_work: bool) -> None:
-        """End tasks of ours that get no answer, and tell absent peers nothing more.
-
-        Args:
-            also_at_work: Also those of which a peer on a line has said something.
-        """
-        conversation = await self.sessions.conversation(log)
-        away = [p for p in conversation.peers() if not self._exchange.is_there(p)]
-        for task in conversation.unfinished if conversation.is_requester else ():
-            silent = task.executor in away or task.state == TaskState.REQUESTED
-            if task.state != TaskState.HELD and (silent or also_at_work):
-                logger.info("task given up session=%s reason=%s", log, reason)
-                await self.sessions.apply(
-                    log,
-                    partial(
-                        Conversation.give_up,
-                        name=task.id,
-                        reason=reason,
-                        wall_now=utc_now(),
-                    ),
-                )
-        if conversation.registered and not conversation.is_requester:
-            # The owner sees what waits for it; it goes with the session.
-            return
-        for peer in conversation.peers() if also_at_work else away:
-            await self.sessions.acknowledge_all(log, sender=peer)
 
     # Small things.
 

@@ -8,7 +8,7 @@ import functools
 import math
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
-from anp.sidecar.api.operations.task_bodies import PartBody, parts_of
+from anp.sidecar.api.operations.task_bodies import ContentBody, contents_of
 from anp.sidecar.api.operations.tasks import (
     LAST_EVENT_ID,
     after_of,
@@ -182,22 +182,6 @@ class ProgressBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContentBody:
-    """Contents for the requester."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    text: LongText | None = None
-    "Plain words."
-
-    value: Any = None
-    "A JSON value other than null."
-
-    parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
-    "Further contents, such as files."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionBody:
     """A question for the requester."""
 
@@ -338,7 +322,7 @@ class InboxOperations:
     async def tell_message(self, request: Request, body: ContentBody) -> InboxTask:
         """Send the requester a message that is no part of the result."""
         item = self._at_work(request)
-        await item.assignment.say(_contents(body))
+        await item.assignment.say(contents_of(body))
         return _view(item)
 
     @_post_on_task("/v1/inbox/{id}/parts", body=ContentBody)
@@ -346,7 +330,7 @@ class InboxOperations:
         """Send parts of the result, such as a file, before the work has ended."""
         item = self._at_work(request)
         try:
-            await item.assignment.add(_contents(body))
+            await item.assignment.add(contents_of(body))
         except ToolError as exc:
             raise ApiError(413, exc.message) from exc
         return _view(item)
@@ -420,13 +404,6 @@ async def _changed(item: InboxItem, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await item.assignment.changed.wait()
-
-
-def _contents(body: ContentBody) -> list[Any]:
-    found = parts_of(body.parts, text=body.text, value=body.value)
-    if not found:
-        raise ApiError(400, "the message is empty")
-    return found
 
 
 def _event(event: InboxEvent) -> Event:

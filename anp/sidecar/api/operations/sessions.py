@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from anp.errors import ConflictError
+from anp.interaction.conversation import Conversation
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.operations.task_views import (
-    SessionDetails,
-    SessionPage,
-    SessionView,
+    TaskView,
     event_of,
-    session_details,
-    session_view,
+    made_by,
+    seconds,
+    task_view,
 )
 from anp.sidecar.api.operations.tasks import (
     LAST_EVENT_ID,
@@ -30,7 +31,9 @@ from anp.sidecar.api.table import LocalScope, Media, get, integer_of, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.delivery.attempts import Letter
-from anp.sidecar.tasks.sessions import NoTask
+from anp.sidecar.tasks.known import KnownTask
+from anp.sidecar.tasks.sessions import NoTask, utc_now
+from cache.parts.logs import Log
 
 __all__ = ["SessionOperations"]
 
@@ -48,6 +51,65 @@ class Undelivered:
 
     letters: Sequence[Letter]
     "The oldest first; those that are `dead` are dialled no more."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartyView:
+    """One agent in a session."""
+
+    id: str
+    "Its DID."
+
+    mode: Literal["p2p", "group"]
+    address: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A session, as a list shows it."""
+
+    id: str
+    "Our own id."
+
+    made_by: Literal["agent", "owner", "peer"]
+    open: bool
+    "True when it takes new tasks and messages."
+
+    busy: bool
+    "True when a task of it is under way, or a peer has to be told of something."
+
+    created: float
+    changed: float
+    events: int
+    "Number of its newest event."
+
+    size: int
+    "Bytes of its events."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDetails(SessionView):
+    """A session with its parties and tasks."""
+
+    wire_id: str
+    "Its id on the wire."
+
+    own: str
+    "Our DID in it."
+
+    requester: PartyView
+    participants: Sequence[PartyView]
+    expires: float | None
+    tasks: Sequence[TaskView]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A page of sessions, the newest first."""
+
+    sessions: Sequence[SessionView]
+    next: str | None
+    "For `after` of the next page; null on the last one."
 
 
 class SessionOperations:
@@ -70,7 +132,7 @@ class SessionOperations:
             page = await self._sessions.logs(before=before, limit=limit)
             for log in page:
                 if may_see_own(request, log.id) and len(found) < limit:
-                    found.append(session_view(log))
+                    found.append(_session_view(log))
             if len(page) < limit:
                 return SessionPage(found, None)
             before = page[-1].id
@@ -154,7 +216,7 @@ class SessionOperations:
 
     async def _details(self, log: str) -> SessionDetails:
         head, tasks = await self._sessions.overview(log)
-        return session_details(head, await self._sessions.conversation(log), tasks)
+        return _session_details(head, await self._sessions.conversation(log), tasks)
 
     async def _lines(self, log: str, last: int) -> AsyncIterator[bytes]:
         after = 0
@@ -173,3 +235,44 @@ def _own_id(request: Request) -> str:
     if not may_see_own(request, own_id):
         raise NoTask(f"session {own_id[:80]}")
     return own_id
+
+
+def _session_view(log: Log) -> SessionView:
+    """Return a session as a list shows it."""
+    return SessionView(**_session_fields(log))
+
+
+def _session_details(
+    log: Log, conversation: Conversation, tasks: Sequence[KnownTask]
+) -> SessionDetails:
+    """Return a session with its parties and tasks."""
+    session = conversation.session
+    fields = _session_fields(log) | {
+        "wire_id": session.id,
+        "open": conversation.is_open(utc_now()),
+    }
+    return SessionDetails(
+        **fields,
+        own=conversation.own,
+        requester=_party(session.requester),
+        participants=[_party(one) for one in session.participants],
+        expires=seconds(session.expires),
+        tasks=[task_view(one) for one in tasks],
+    )
+
+
+def _session_fields(log: Log) -> dict[str, Any]:
+    return {
+        "id": log.id,
+        "made_by": made_by(log.id),
+        "open": log.open,
+        "busy": log.busy,
+        "created": log.created,
+        "changed": log.updated,
+        "events": log.last,
+        "size": log.size,
+    }
+
+
+def _party(party: Any) -> PartyView:
+    return PartyView(id=party.id, mode=party.mode.value, address=party.address)

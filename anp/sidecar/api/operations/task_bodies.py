@@ -20,6 +20,7 @@ from anp.sidecar.api.table import STRICT
 from anp.sidecar.files.spool import KeptFile
 
 __all__ = [
+    "ContentBody",
     "DependencyBody",
     "MessageBody",
     "PartBody",
@@ -27,6 +28,7 @@ __all__ = [
     "SubtaskBody",
     "WaitBody",
     "WaitedTasks",
+    "contents_of",
     "parts_of",
     "plan_of",
 ]
@@ -221,8 +223,8 @@ class WaitedTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageBody:
-    """A message about a task, such as the answer to its question."""
+class ContentBody:
+    """Contents: a text, a value, or parts."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -230,10 +232,15 @@ class MessageBody:
     "Plain words."
 
     value: Any = None
-    "A JSON value other than null, such as one of the question's schema."
+    "A JSON value other than null."
 
     parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
-    "Further contents."
+    "Further contents, such as files."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageBody(ContentBody):
+    """A message about a task, such as the answer to its question."""
 
     action: Literal["accept", "decline", "cancel"] = "accept"
     "`decline`: no answer is given; `cancel`: nor is one wanted to be asked for."
@@ -317,6 +324,14 @@ def parts_of(
     found = [] if value is None else [Part.value(value)]
     found += [] if text is None else [Part.text(text)]
     return found + [_part(one, upload) for one in parts]
+
+
+def contents_of(body: ContentBody) -> list[Part]:
+    """Return the contents of a body whose parts name no uploads; ApiError if none."""
+    found = parts_of(body.parts, text=body.text, value=body.value)
+    if not found:
+        raise ApiError(400, "the message is empty: give text, value or parts")
+    return found
 
 
 def _given(body: PartBody) -> int:

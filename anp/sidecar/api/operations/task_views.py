@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
 
-from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
     CancelRequest,
     Message,
@@ -26,19 +25,17 @@ from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.calls.events import Event
 from anp.sidecar.tasks.chronicle import ContentPlace, Told, question_in
 from anp.sidecar.tasks.known import KnownTask, Maker, maker_of
-from anp.sidecar.tasks.sessions import utc_now
 from anp.sidecar.tasks.work.worker import SCHEMA, URL
-from cache.parts.logs import Log
 
 __all__ = [
     "NEWEST",
-    "SessionDetails",
-    "SessionPage",
-    "SessionView",
     "TaskDetails",
     "TaskPage",
     "TaskView",
     "event_of",
+    "made_by",
+    "seconds",
+    "task_view",
 ]
 
 NEWEST = 20
@@ -210,65 +207,6 @@ class TaskPage:
     "For `after` of the next page; null on the last one."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartyView:
-    """One agent in a session."""
-
-    id: str
-    "Its DID."
-
-    mode: Literal["p2p", "group"]
-    address: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionView:
-    """A session, as a list shows it."""
-
-    id: str
-    "Our own id."
-
-    made_by: Literal["agent", "owner", "peer"]
-    open: bool
-    "True when it takes new tasks and messages."
-
-    busy: bool
-    "True when a task of it is under way, or a peer has to be told of something."
-
-    created: float
-    changed: float
-    events: int
-    "Number of its newest event."
-
-    size: int
-    "Bytes of its events."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionDetails(SessionView):
-    """A session with its parties and tasks."""
-
-    wire_id: str
-    "Its id on the wire."
-
-    own: str
-    "Our DID in it."
-
-    requester: PartyView
-    participants: Sequence[PartyView]
-    expires: float | None
-    tasks: Sequence[TaskView]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPage:
-    """A page of sessions, the newest first."""
-
-    sessions: Sequence[SessionView]
-    next: str | None
-    "For `after` of the next page; null on the last one."
-
-
 def task_view(known: KnownTask) -> TaskView:
     """Return a task as a list shows it."""
     return TaskView(**_task_fields(known))
@@ -284,30 +222,6 @@ def task_details(known: KnownTask, newest: list[Told], last: int) -> TaskDetails
         question=next(
             (_question(told) for told in newest if told.event.content is asked), None
         ),
-    )
-
-
-def session_view(log: Log) -> SessionView:
-    """Return a session as a list shows it."""
-    return SessionView(**_session_fields(log))
-
-
-def session_details(
-    log: Log, conversation: Conversation, tasks: Sequence[KnownTask]
-) -> SessionDetails:
-    """Return a session with its parties and tasks."""
-    session = conversation.session
-    fields = _session_fields(log) | {
-        "wire_id": session.id,
-        "open": conversation.is_open(utc_now()),
-    }
-    return SessionDetails(
-        **fields,
-        own=conversation.own,
-        requester=_party(session.requester),
-        participants=[_party(one) for one in session.participants],
-        expires=_seconds(session.expires),
-        tasks=[task_view(one) for one in tasks],
     )
 
 
@@ -376,12 +290,12 @@ def _task_fields(known: KnownTask) -> dict[str, Any]:
         "wire_id": task.id,
         "state": task.state,
         "ended": is_terminal(task.state),
-        "made_by": _made_by(known.id),
+        "made_by": made_by(known.id),
         "capability": task.capability,
         "requester": task.requester,
         "executor": task.executor,
         "created": int(known.id[:12], 16) / 1000,
-        "changed": _seconds(task.changed_at),
+        "changed": seconds(task.changed_at),
         "code": task.code,
         "reason": task.reason,
         "may_have_run": task.may_have_run,
@@ -391,29 +305,14 @@ def _task_fields(known: KnownTask) -> dict[str, Any]:
     }
 
 
-def _session_fields(log: Log) -> dict[str, Any]:
-    return {
-        "id": log.id,
-        "made_by": _made_by(log.id),
-        "open": log.open,
-        "busy": log.busy,
-        "created": log.created,
-        "changed": log.updated,
-        "events": log.last,
-        "size": log.size,
-    }
-
-
-def _made_by(own_id: str) -> str:
+def made_by(own_id: str) -> str:
+    """Return the maker of a task or session, by our own id."""
     return (maker_of(own_id) or Maker.PEER).name.lower()
 
 
-def _seconds(at: datetime | None) -> float | None:
+def seconds(at: datetime | None) -> float | None:
+    """Return a time in seconds since 1970."""
     return None if at is None else at.timestamp()
-
-
-def _party(party: Any) -> PartyView:
-    return PartyView(id=party.id, mode=party.mode.value, address=party.address)
 
 
 def _message_view(told: Told) -> MessageView:

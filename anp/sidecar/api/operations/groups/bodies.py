@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
 from anp.interaction.groups.elements import GroupPolicy, JoinRule
-from anp.sidecar.api.operations.task_bodies import PartBody
-from anp.sidecar.api.requests import LongText, PeerName
+from anp.sidecar.api.operations.task_bodies import ContentBody
+from anp.sidecar.api.requests import PeerName
 from anp.sidecar.api.table import STRICT
 
 __all__ = [
@@ -146,19 +146,8 @@ class RemoveBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostBody:
+class PostBody(ContentBody):
     """A message to a group."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = STRICT
-
-    text: LongText | None = None
-    "Plain words."
-
-    value: Any = None
-    "A JSON value other than null."
-
-    parts: Annotated[list[PartBody], Field(max_length=64)] = field(default_factory=list)
-    "Further contents."
 
     wait: Annotated[float, Field(ge=0, le=60)] = 10.0
     "Seconds to wait for the hub; after that the message is sent when it is back."

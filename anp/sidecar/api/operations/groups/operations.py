@@ -27,7 +27,7 @@ from anp.sidecar.api.operations.groups.views import (
     event_of,
     group_view,
 )
-from anp.sidecar.api.operations.task_bodies import parts_of
+from anp.sidecar.api.operations.task_bodies import contents_of
 from anp.sidecar.api.operations.tasks import LAST_EVENT_ID, after_of, check_room
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody
@@ -128,9 +128,7 @@ class GroupOperations:
     )
     async def post_to_group(self, request: Request, body: PostBody) -> PostedMessage:
         """Say something to all other members of a group."""
-        parts = parts_of(body.parts, text=body.text, value=body.value)
-        if not parts:
-            raise ApiError(400, "give text, value or parts")
+        parts = contents_of(body)
         name, number = await done(
             self._groups.post(_id(request), parts, timeout=body.wait)
         )
