@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
-from cache.errors import CacheError, LeaseLost
+from cache.errors import CacheError, LeaseLost, LogConflict
 
 __all__ = ["GroupLog"]
 
@@ -82,7 +82,7 @@ class GroupLog:
 
         self.ended = False
         self._lost = False
-        "A sister of the fleet has the group."
+        "Another daemon stores the group."
 
     def check_room(self) -> None:
         """Check that more can be taken; InteractionError if not."""
@@ -147,7 +147,7 @@ class GroupLog:
         """Wait until all that was put up to now is stored.
 
         Raises:
-            InteractionError: It is not: a sister of the fleet has the group.
+            InteractionError: It is not: another daemon stores this group.
         """
         self._check_lost()
         if self._writing is None:
@@ -172,7 +172,7 @@ class GroupLog:
             logger.warning("group not stored group=%s", self.group)
 
     def give_up(self) -> None:
-        """Store nothing more, since a sister of the fleet has the group now."""
+        """Store nothing more, since another daemon does, or did."""
         self.ended = self._lost = True
         self._wake()
         while self._durable:
@@ -261,8 +261,9 @@ class GroupLog:
                 if batch:
                     self._tell(batch)
                 self._release()
-        except LeaseLost:
-            logger.warning("a sister has the group now group=%s", self.group)
+        except (LeaseLost, LogConflict) as exc:
+            # A second try would end in the same way, and so would all that follows.
+            logger.warning("group given up group=%s reason=%s", self.group, exc)
             self.give_up()
         finally:
             self._writing = None
@@ -321,7 +322,7 @@ class GroupLog:
                     is_open=is_open,
                     rows=rows,
                 )
-            except LeaseLost:
+            except (LeaseLost, LogConflict):
                 raise
             except CacheError as exc:
                 logger.warning("group not stored group=%s reason=%s", self.group, exc)
@@ -344,6 +345,4 @@ class GroupLog:
 
 
 def _lost() -> InteractionError:
-    return InteractionError(
-        InteractionFault.STATE, "a sister of the fleet has the group"
-    )
+    return InteractionError(InteractionFault.STATE, "another daemon stores this group")
