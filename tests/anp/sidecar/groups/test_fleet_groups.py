@@ -73,4 +73,4 @@ async def test_a_daemon_that_stops_leaves_its_groups_at_once(tmp_path: Path) -> 
         heard = await asyncio.gather(
             texts(other, group, 1), texts(other, theirs, 1), texts(b, group, 1)
         )
-        assert heard == [["here"], ["there"], ["here"]]
+        assert list(heard) == [["here"], ["there"], ["here"]]
