@@ -279,9 +279,10 @@ class Daemon:
             yield
 
     async def _prune(self) -> None:
-        """Drop the sessions and groups that are older than the owner wants."""
+        """Drop the sessions, groups and subscriptions older than the owner wants."""
         await self.tasks.upkeep.prune()
         await self.groups.prune()
+        await self.subscriptions.prune()
 
     def _call_ended(self, entry: CallEntry) -> None:
         """Tell who follows the events of a call that has its entry in the log."""

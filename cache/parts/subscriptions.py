@@ -99,6 +99,20 @@ class SubscriptionStore(StoreBase):
             before=f"{area}{before:012d}" if before else "",
         )
 
+    def prune_subscriptions(self, *, older_than: float) -> int:
+        """Delete those that ended and were changed last before a time; count them.
+
+        Args:
+            older_than: Seconds since 1970.
+        """
+        gone, before = 0, ""
+        while page := self.subscriptions(before=before):
+            before = page[-1].id
+            for one in page:
+                if not one.open and one.updated < older_than:
+                    gone += self.drop_subscription(one.id)
+        return gone
+
     @write_transaction
     def drop_subscription(self, cache: Rows, name: str) -> bool:
         """Delete a subscription with its firings; False if there is none."""

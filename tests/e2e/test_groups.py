@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from anp.interaction.elements import (
     Part,
     Party,
@@ -16,6 +18,8 @@ from anp.interaction.elements import (
     TaskChange,
 )
 from anp.interaction.states import TaskState, is_terminal
+from anp.sidecar.api.app import make_app
+from anp.sidecar.api.guard import Door
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
@@ -124,3 +128,29 @@ async def test_one_agent_takes_part_in_a_task_and_in_a_group(tmp_path: Path) -> 
             if isinstance(content, TaskChange) and is_terminal(content.state):
                 assert content.state == TaskState.COMPLETED
                 break
+
+
+async def test_events_go_on_after_the_last_one_that_was_read(tmp_path: Path) -> None:
+    async with daemons(tmp_path, "a") as (a,):
+        group = (await a.groups.create()).group.id
+        for text in ("one", "two", "three"):
+            await a.groups.post(group, [Part.text(text)])
+
+        async def numbers(after: str) -> list[str]:
+            transport = httpx.ASGITransport(make_app(a, door=Door()))
+            async with httpx.AsyncClient(transport=transport) as client:
+                answer = await client.get(
+                    f"http://anpd/v1/groups/{group}/events",
+                    headers={"last-event-id": after} if after else {},
+                )
+            lines = answer.text.splitlines()
+            return [one.removeprefix("id: ") for one in lines if one[:3] == "id:"]
+
+        reading = [asyncio.create_task(numbers(after)) for after in ("", "2")]
+        await until(lambda: a.groups.watchers == 2)
+        last = a.groups.known(group).last
+        # The stream ends with the daemon.
+        await a.groups.close()
+        whole, rest = [await one for one in reading]
+        assert whole == [f"{number}" for number in range(1, last + 1)]
+        assert rest == whole[2:]

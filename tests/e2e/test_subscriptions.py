@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from anp.errors import CallError
 from anp.interaction.elements import Message
 from anp.interaction.triggers.watch import time_text
 from anp.sidecar.daemon import Daemon
@@ -129,3 +133,38 @@ async def test_the_peer_watches_and_does_the_task(tmp_path: Path) -> None:
                 assert found.ended == "refused"
                 assert reason in found.reason
         assert not theirs(provider)
+
+
+async def test_who_may_not_and_what_is_too_much_is_refused(tmp_path: Path) -> None:
+    async with house_in(
+        tmp_path,
+        more={"note": NOTE},
+        interaction__events_for_peers=["build.failed"],
+        interaction__max_subscriptions_peer=1,
+        interaction__max_subscriptions=3,
+    ) as house:
+        caller, provider = house.caller, house.provider
+        service, own = caller.subscriptions, caller.identities.canonical
+
+        async def refusal(capability: str = "note.note") -> str:
+            given = replace(order(house), capability=capability)
+            with caller.events.subscribe() as watcher:
+                kept = await service.create(
+                    given, {"triggers": [FAILED]}, maker=Maker.OWNER, by_peer=True
+                )
+                await heard(watcher, "subscription.ended", subscription=kept.id)
+            return (await service.find(kept.id)).reason
+
+        assert "only listed peers" in await refusal()
+        await provider.policy.rule(own, PeerState.ALLOWED)
+        assert "no such capability for you" in await refusal("note.other")
+        await service.create(
+            order(house), {"triggers": [FAILED]}, maker=Maker.OWNER, by_peer=True
+        )
+        await until(lambda: len(theirs(provider)) == 1)
+        assert "at most 1 " in await refusal()
+        here = {"triggers": [FAILED]}
+        for _ in range(2):
+            await service.create(order(house), here, maker=Maker.OWNER)
+        with pytest.raises(CallError, match="at most 3 "):
+            await service.create(order(house), here, maker=Maker.OWNER)

@@ -26,6 +26,12 @@ class Admissions(HubState):
         assert target is not None, "the codec checks it"
         if target.id in self.floors:
             raise refused(InteractionFault.CONFLICT, "the agent is a member")
+        if self.group.sealed and target.id == self.group.hub.id:
+            # Its own seat and the hub would be one: it could read what it passes on.
+            raise refused(
+                InteractionFault.NOT_ALLOWED,
+                "the hub of a sealed group cannot be its member",
+            )
         known = self._open_ticket(target.id, wall_now)
         if known is not None and known.applied:
             self._admit_applicant(step, known, asked)

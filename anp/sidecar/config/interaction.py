@@ -29,7 +29,8 @@ class InteractionConfig(Section):
     """Sessions and tasks that last."""
 
     keep_days: Count = 30
-    "Days for which a session without open tasks is kept after its last change."
+    """Days for which a session without open tasks, and a subscription that ended, is
+    kept after its last change."""
 
     keep_content_days: Count = 30
     "The same for what was said and returned in it; 0 drops that within a day."

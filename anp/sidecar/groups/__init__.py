@@ -1,6 +1,8 @@
 """Groups: the hub that distributes their messages, and taking part in those of others.
 
 * `service`: Groups of this agent, for the faces of the daemon.
+* `holder`: The groups of a fleet: each belongs to one daemon, as long as that one
+  lives.
 * `hub`: The message distribution module of one group (GBZ-11, GBZ-17): its hub.
 * `member`: One group at another daemon's hub, as this daemon takes part in it.
 * `log`: The events of one group: stored in batches, read again, and followed.

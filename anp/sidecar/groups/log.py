@@ -17,7 +17,7 @@ from itertools import islice
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
-from cache.errors import CacheError, LeaseLost
+from cache.errors import CacheError, LeaseLost, LogConflict
 
 __all__ = ["GATHERED", "GroupLog"]
 
@@ -104,7 +104,7 @@ class GroupLog:
 
         self.ended = False
         self._lost = False
-        "A sister of the fleet has the group."
+        "Another daemon stores the group."
 
     def check_room(self) -> None:
         """Check that more can be taken; InteractionError if not."""
@@ -172,7 +172,7 @@ class GroupLog:
         """Wait until all that was put up to now is stored.
 
         Raises:
-            InteractionError: It is not: a sister of the fleet has the group.
+            InteractionError: It is not: another daemon stores this group.
         """
         self._check_lost()
         if self._writing is None:
@@ -199,7 +199,7 @@ class GroupLog:
             logger.warning("group not stored group=%s", self.group)
 
     def give_up(self) -> None:
-        """Store nothing more, since a sister of the fleet has the group now."""
+        """Store nothing more, since another daemon does, or did."""
         self.ended = self._lost = True
         self._wake()
         while self._durable:
@@ -301,8 +301,9 @@ class GroupLog:
                 if batch:
                     self._tell(batch)
                 self._release()
-        except LeaseLost:
-            logger.warning("a sister has the group now group=%s", self.group)
+        except (LeaseLost, LogConflict) as exc:
+            # A second try would end in the same way, and so would all that follows.
+            logger.warning("group given up group=%s reason=%s", self.group, exc)
             self.give_up()
         finally:
             self._writing = None
@@ -369,7 +370,7 @@ class GroupLog:
                     is_open=is_open,
                     rows=rows,
                 )
-            except LeaseLost:
+            except (LeaseLost, LogConflict):
                 raise
             except CacheError as exc:
                 logger.warning("group not stored group=%s reason=%s", self.group, exc)
@@ -392,6 +393,4 @@ class GroupLog:
 
 
 def _lost() -> InteractionError:
-    return InteractionError(
-        InteractionFault.STATE, "a sister of the fleet has the group"
-    )
+    return InteractionError(InteractionFault.STATE, "another daemon stores this group")

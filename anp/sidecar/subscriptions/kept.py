@@ -228,6 +228,12 @@ class SubscriptionBook:
         )
         return [self._run(one) for one in found]
 
+    async def prune(self, *, older_than: float) -> int:
+        """Delete subscriptions that ended before a time, in seconds since 1970."""
+        return await asyncio.to_thread(
+            self._store.prune_subscriptions, older_than=older_than
+        )
+
     async def drop(self, name: str) -> bool:
         """Delete a subscription with its runs; False if there is none."""
         return await asyncio.to_thread(self._store.drop_subscription, name)

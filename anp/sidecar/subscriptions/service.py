@@ -45,6 +45,9 @@ __all__ = ["SubscriptionService"]
 
 logger = logging.getLogger(__name__)
 
+DAY = 86_400.0
+"Seconds."
+
 
 class SubscriptionService:
     """The faces of the daemon call its methods."""
@@ -117,6 +120,12 @@ class SubscriptionService:
         await asyncio.gather(*self._doing, return_exceptions=True)
 
     # Commands
+
+    async def prune(self) -> None:
+        """Drop what ended longer ago than the owner wants to keep it."""
+        before = self._clock() - self._config.keep_days * DAY
+        if gone := await self.book.prune(older_than=before):
+            logger.info("subscriptions dropped count=%d", gone)
 
     async def create(
         self,

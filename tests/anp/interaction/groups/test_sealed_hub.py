@@ -9,14 +9,14 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy
 from anp.interaction.groups.hub_records import Asked
 from anp.interaction.groups.membership import GroupMachine
-from anp.interaction.groups.operations import GroupPost
+from anp.interaction.groups.operations import GroupAct, GroupPost, Membership
 from tests.anp.interaction.talk import ALICE, NOW, message, task
 
 
-def made(history: int | None = 0) -> GroupMachine:
+def made(history: int | None = 0, hub: str = ALICE) -> GroupMachine:
     group = Group(
         id="g",
-        hub=Party(id=ALICE),
+        hub=Party(id=hub),
         owner=ALICE,
         policy=GroupPolicy(history=history),
         sealed=True,
@@ -39,3 +39,13 @@ def test_a_sealed_group_has_no_offers_and_passes_on_messages() -> None:
     assert found.value.code is InteractionFault.NOT_ALLOWED
     post = GroupPost(group="g", content=message("hello", ALICE))
     assert machine.take(Asked(post, ALICE, 2, 10, 0.0, NOW)).events
+
+
+def test_the_hub_of_a_sealed_group_is_not_invited_into_it_later() -> None:
+    machine = made(hub="did:key:hub")
+    content = Membership(act=GroupAct.INVITE, member=Party(id="did:key:hub"))
+    asked = Asked(GroupPost(group="g", content=content), ALICE, 1, 10, 0.0, NOW)
+    with pytest.raises(InteractionError, match="cannot be its member") as found:
+        machine.take(asked)
+    assert found.value.code is InteractionFault.NOT_ALLOWED
+    assert machine.tickets == ()

@@ -20,7 +20,7 @@ __all__ = ["SharedStore", "fleet_in", "go_on_after_kill", "lapse", "settle"]
 class SharedStore(Store):
     """A store on disk that says of itself that others use it, too."""
 
-    is_shared = True  # type: ignore[assignment]  # a property there
+    is_shared = True
 
 
 class FleetNet(Net):

@@ -232,6 +232,23 @@ async def test_it_is_ended_and_goes_on_no_more(daemons: Daemons) -> None:
     await scheduler.close()
 
 
+async def test_what_ended_long_ago_goes_with_its_runs(daemons: Daemons) -> None:
+    await daemons.keep(EVERY)
+    assert await daemons.book.prune(older_than=5000.0) == 0
+    scheduler = daemons.scheduler()
+    await scheduler.load()
+    daemons.now = 1010.0
+    await scheduler.tick()
+    await daemons.started()
+    await scheduler.end("sub", "canceled")
+    assert await daemons.book.runs("sub")
+    assert await daemons.book.prune(older_than=1010.0) == 0
+    assert await daemons.book.prune(older_than=1011.0) == 1
+    assert await daemons.book.find("sub") is None
+    assert await daemons.book.runs("sub") == []
+    await scheduler.close()
+
+
 async def test_the_loop_waits_for_what_is_due_next(daemons: Daemons) -> None:
     scheduler = daemons.scheduler()
     scheduler.run()
