@@ -27,7 +27,7 @@ from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["NotPlanned", "ProviderPlan", "RequesterPlan", "StartedRequest", "plan_of"]
+__all__ = ["NotPlanned", "ProviderRun", "RequesterRun", "StartedRequest", "plan_of"]
 
 MAX_SIZE: Final = 1024 * 1024
 "Longest message that a plan reads, in bytes."
@@ -53,7 +53,7 @@ class NotPlanned(Exception):
 
 def plan_of(
     document: Document, sides: Sequence[Side], source: str
-) -> RequesterPlan | ProviderPlan | None:
+) -> RequesterRun | ProviderRun | None:
     """Return the plan of our half, if our rules would write just this source for it.
 
     Args:
@@ -68,9 +68,9 @@ def plan_of(
         try:
             if isinstance(side, Demand):
                 if requester_source(fit, digest) == source:
-                    return RequesterPlan(fit)
+                    return RequesterRun(fit)
             elif provider_source(fit, digest) == source:
-                return ProviderPlan(fit)
+                return ProviderRun(fit)
         except HalfError:
             continue
     return None
@@ -113,7 +113,7 @@ def _fit(document: Document, side: Side) -> Fit | None:
     return fit
 
 
-class RequesterPlan:
+class RequesterRun:
     """The plan of a requester half."""
 
     def __init__(self, fit: Fit) -> None:
@@ -177,7 +177,7 @@ class StartedRequest:
     arguments: Any
 
 
-class ProviderPlan:
+class ProviderRun:
     """The plan of a provider half that calls one capability."""
 
     def __init__(self, fit: Fit) -> None:

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from anp.cli.demo.example_files import find_example
 from anp.cli.demo.needs import BOOKING, PRODUCT, TIME, UNITS, DemoNeed
 from anp.cli.demo.observer import DemoObserver
 from anp.cli.demo.stage import DemoPeer, Stage, signals_interrupt
@@ -28,7 +29,7 @@ from anp.errors import CallError, ErrorKind
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
 
-__all__ = ["check_calls", "find_example", "model_settings", "run_demo"]
+__all__ = ["check_calls", "model_settings", "run_demo"]
 
 SERVER = "mcp_server_time"
 "The module of the MCP server that the shop attaches."
@@ -78,25 +79,6 @@ def check_calls(calls: Sequence[Mapping[str, Any]]) -> None:
                 f"{call['source']} after {call['negotiation_messages']} messages, "
                 f"expected {wanted}",
             )
-
-
-def find_example(name: str, package: Path | None = None) -> Path:
-    """Return an example: beside us in a wheel, in `examples/` of a checkout.
-
-    Raises:
-        CallError: LOCAL_RESOURCE, it is in neither place.
-    """
-    here = package or Path(__file__).resolve().parent
-    for path in (
-        here / "examples" / name,
-        here.parents[2] / "examples" / name,
-    ):
-        if path.is_file():
-            return path
-    raise CallError(
-        ErrorKind.LOCAL_RESOURCE,
-        f"demo: examples/{name} is missing; install anpd again",
-    )
 
 
 def model_settings(config: Config) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from anp.cli.demo.example_files import find_example
 from anp.cli.demo.needs import DemoNeed
 from anp.cli.demo.observer import DemoObserver
 from anp.cli.demo.stage import DemoPeer
@@ -190,8 +191,6 @@ def conversions(lines: Sequence[str]) -> list[str]:
 
 def next_commands() -> list[tuple[str, str]]:
     """Return commands to try, each with what it does."""
-    from anp.cli.demo.demo import find_example
-
     own = Path(sys.executable).with_name("anpd")
     found = shutil.which("anpd")
     anpd = "anpd" if found and Path(found).resolve() == own.resolve() else _near(own)

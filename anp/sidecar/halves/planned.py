@@ -9,8 +9,8 @@ from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import HalfRunner, OnStream
 from negotiation.rules.plan_run import (
     NotPlanned,
-    ProviderPlan,
-    RequesterPlan,
+    ProviderRun,
+    RequesterRun,
     StartedRequest,
 )
 
@@ -28,7 +28,7 @@ class PlannedHalf:
 
     def __init__(
         self,
-        plan: RequesterPlan | ProviderPlan,
+        plan: RequesterRun | ProviderRun,
         loaded: HalfRunner,
         *,
         check: Callable[[], None],
@@ -45,7 +45,7 @@ class PlannedHalf:
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
         """Return the request's bytes; HalfError when the half cannot."""
         self._check()
-        if isinstance(self._plan, RequesterPlan):
+        if isinstance(self._plan, RequesterRun):
             try:
                 return self._plan.encode_request(message_id, arguments)
             except NotPlanned:
@@ -55,7 +55,7 @@ class PlannedHalf:
     async def decode_response(self, data: bytes) -> dict[str, Any]:
         """Return `message_id`, with `result`, `error` or, of an update, `update`."""
         self._check()
-        if isinstance(self._plan, RequesterPlan):
+        if isinstance(self._plan, RequesterRun):
             try:
                 return self._plan.decode_response(data)
             except NotPlanned:
@@ -71,7 +71,7 @@ class PlannedHalf:
     ) -> bytes:
         """Run the provider half on one request; `on_call` makes its calls."""
         self._check()
-        if not isinstance(self._plan, ProviderPlan):
+        if not isinstance(self._plan, ProviderRun):
             return await self._loaded.handle_request(data, on_call, on_stream)
         try:
             started = self._plan.begin(data)

@@ -22,8 +22,8 @@ from negotiation.rules.halves import write_half
 from negotiation.rules.plan_run import (
     MAX_STEPS,
     NotPlanned,
-    ProviderPlan,
-    RequesterPlan,
+    ProviderRun,
+    RequesterRun,
     plan_of,
 )
 from negotiation.rules.rules import published_document
@@ -104,7 +104,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def compared_requester(
-    plan: RequesterPlan, source: InWorker, data: list[Any], raw: list[bytes]
+    plan: RequesterRun, source: InWorker, data: list[Any], raw: list[bytes]
 ) -> int:
     """Compare both halves; return how often the plan did it."""
     done = 0
@@ -126,7 +126,7 @@ def compared_requester(
 
 
 def compared_provider(
-    plan: ProviderPlan, source: InWorker, raw: list[bytes], outputs: list[Any]
+    plan: ProviderRun, source: InWorker, raw: list[bytes], outputs: list[Any]
 ) -> list[bytes]:
     """Compare both halves; return the answers that the plan wrote."""
     answers = []
@@ -243,7 +243,7 @@ def test_what_could_take_long_is_left_to_the_worker() -> None:
     document = read_document(published_document(tool))
     side = Offer((tool,))
     plan = plan_of(document, [side], write_half(document, side).text)
-    assert isinstance(plan, ProviderPlan)
+    assert isinstance(plan, ProviderRun)
     started = plan.begin(b'{"messageId": "m", "input": {}}')
     for output in ({"a": [0] * MAX_STEPS}, {"\ud800": 1}, {"a": 1 << 2_049}, {1: 1}):
         with pytest.raises(NotPlanned):
