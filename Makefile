@@ -232,6 +232,7 @@ wheel: venv
 
 bench: venv a2a-env
 	$(BIN)/python -m bench.call
+	$(BIN)/python -m bench.direct
 	$(BIN)/python -m bench.face
 	$(BIN)/python -m bench.ready
 	$(BIN)/python -m bench.sandbox

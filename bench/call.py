@@ -92,7 +92,9 @@ class LocalApi(http.client.HTTPConnection):
 class Anpd:
     """A home, and the daemon of a checkout that runs in it."""
 
-    def __init__(self, tree: Path, home: Path, *, consensus: bool = False) -> None:
+    def __init__(
+        self, tree: Path, home: Path, *, consensus: bool = False, binary: bool = True
+    ) -> None:
         self._tree = tree
         self._home = home
         own = tree / ".venv" / "bin" / "python"
@@ -102,6 +104,8 @@ class Anpd:
             **kept,
             "PYTHONPATH": str(tree),
             "ANPD_CONSENSUS__USE": str(consensus).lower(),
+            # A checkout from before binary frames does not know the setting.
+            **({} if binary else {"ANPD_CHANNELS__BINARY": "false"}),
         }
 
     def python(self, *arguments: str) -> None:

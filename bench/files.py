@@ -35,9 +35,10 @@ from anp.interaction.operations import Acknowledgement, FilePiece
 from anp.protocols.gbz.reader import read_frame
 from anp.protocols.gbz.writer import write_frame
 from anp.sidecar.files.sealed_file import SealedWriter, read_block
+from anp.wire.envelopes import read_message
 from anp.wire.frames import open_envelope, seal
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import Envelope, parse_message
+from anp.wire.messages import Envelope
 from bench.call import Anpd, LocalApi
 
 MIB = 1024 * 1024
@@ -211,7 +212,7 @@ def layers(folder: Path) -> None:
     now = datetime.now(UTC)
     send = partial(seal, keys, frame, **ids, iv=bytes(12), timestamp=now)
     text = send()
-    sealed = parse_message(text, max_size=4 * MIB)
+    sealed = read_message(text, max_size=4 * MIB)
     assert isinstance(sealed, Envelope)
     writer = SealedWriter(folder / "layer", cipher, "mark")
     writer.append(data)
@@ -223,7 +224,7 @@ def layers(folder: Path) -> None:
             write_frame, told, 0, max_size=MIB
         ),
         "envelope sealed (AES, base64, JSON)": send,
-        "envelope read (JSON)": partial(parse_message, text, max_size=4 * MIB),
+        "envelope read (JSON)": partial(read_message, text, max_size=4 * MIB),
         "envelope opened (base64, AES)": partial(open_envelope, keys, sealed),
         "GB/Z frame read (JSON, base64)": partial(read_frame, frame, max_size=MIB),
         "SHA-256, AES at rest and disk, written": partial(writer.append, data),
@@ -245,6 +246,7 @@ def main() -> int:
     """Measure, and print what was found; 1 if the memory grew by too much."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1024, help="MiB")
+    parser.add_argument("--json", action="store_true", help="without binary frames")
     parser.add_argument("--unlisted", action="store_true", help="as a stranger")
     given = parser.parse_args()
     size, unlisted = given.size * MIB, given.unlisted
@@ -258,8 +260,10 @@ def main() -> int:
         warm.write_bytes(os.urandom(WARM_SIZE))
         (folder / "made.py").write_text(FUNCTION)
         tree = Path(__file__).parents[1]
-        provider = Anpd(tree, folder / "provider", consensus=True)
-        caller = Anpd(tree, folder / "caller", consensus=True)
+        provider, caller = (
+            Anpd(tree, folder / name, consensus=True, binary=not given.json)
+            for name in ("provider", "caller")
+        )
         provider.run("attach", "python", "made:back", "--expose", "*", "--name", "b")
         with provider.up() as (address, _), caller.up() as (own, api):
             # Strangers get a third of the time, so that others have the rest.

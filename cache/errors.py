@@ -37,6 +37,10 @@ class LogConflict(CacheError):
     """A log has changed since the caller read it; who reads it again may go on."""
 
 
+class LeaseLost(CacheError):
+    """Another daemon of the fleet has what the caller would change."""
+
+
 class HashPrefixError(CacheError):
     """A hash prefix matches no document, or more than one."""
 

@@ -145,6 +145,7 @@ def test_every_command_and_option_exists(name: str, command: str) -> None:
     assert words or OPTION.findall(command), f"{name}: {command}"
     own = set(OPTION.findall(shown.getvalue())) if words else set()
     everywhere = {"--home", "--config", "--debug", "--version", "--json", "--help"}
+    everywhere |= {"--wide", "--install-completion"}
     assert set(OPTION.findall(command)) <= own | everywhere, f"{name}: {command}"
 
 

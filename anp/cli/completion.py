@@ -101,7 +101,8 @@ def _protocols(ask: Ask) -> Iterator[str]:
 
 
 def _waiting(ask: Ask) -> Iterator[str]:
-    for one in ask("/v1/approvals")["negotiations"]:
+    found = ask("/v1/approvals")
+    for one in (*found["negotiations"], *found["groups"]):
         yield one["id"]
     for one in ask("/v1/peers")["peers"]:
         if one["changed_keys"] or one["state"] == "waiting":

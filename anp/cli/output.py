@@ -30,6 +30,7 @@ __all__ = [
     "short_did",
     "show_wide",
     "shown_did",
+    "table",
     "terminal_width",
     "transient",
     "visible",

@@ -267,7 +267,8 @@ class AddressBook:
         names = sorted(str(one.name) for one in self.entries())
         more = len(names) - MAX_LISTED
         listed = ", ".join([*names[:MAX_LISTED], *([f"{more} more"] * (more > 0))])
-        known = f"it has {listed}" if names else "it is empty"
+        empty = f"it is empty (`anpd peers add {name} URL` puts it there)"
+        known = f"it has {listed}" if names else empty
         return f"no peer is called {name} in the address book; {known}"
 
     def _url_of(self, did: str) -> str:

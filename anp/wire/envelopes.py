@@ -89,17 +89,17 @@ class OpenData(EncryptedData):
         keep(self, "_authenticated", authenticated)
 
     @property
-    def iv(self) -> str:  # type: ignore[override]  # made when it is wanted
+    def iv(self) -> str:
         """The iv in base64."""
         return b64encode_as_string(self._iv)
 
     @property
-    def tag(self) -> str:  # type: ignore[override]  # made when it is wanted
+    def tag(self) -> str:
         """The tag in base64."""
         return b64encode_as_string(self._sealed[-TAG_SIZE:])
 
     @property
-    def ciphertext(self) -> str:  # type: ignore[override]  # made when it is wanted
+    def ciphertext(self) -> str:
         """The ciphertext in base64."""
         return b64encode_as_string(self._sealed[:-TAG_SIZE])
 
@@ -209,7 +209,8 @@ def binary_key_id(data: bytes) -> str | None:
 
 def _head_fields(head: bytes) -> tuple[str, str, str, str]:
     """Return version, secretKeyId, sourceDid and destinationDid."""
-    fields, at = [], 0
+    fields: list[bytes] = []
+    at = 0
     while at < len(head) and len(fields) < 5:
         begin = at + _LENGTH
         at = begin + int.from_bytes(head[at:begin], "big")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from anp.errors import ErrorCode, LocalError, PeerError
@@ -104,7 +103,7 @@ def key_id_of(source_random: str, destination_random: str) -> str:
         PeerError: The randoms are too long together (WIRE row 3).
     """
     context = _context(source_random, destination_random)
-    return HKDF(SHA256(), 8, salt=None, info=b"").derive(context).hex()
+    return _hkdf(context, b"", 8).hex()
 
 
 def derive_keys(
@@ -121,9 +120,7 @@ def derive_keys(
     """
     context = _context(source_random, destination_random)
     # Extract and expand, although TLS 1.3 only extracts here (WIRE §3).
-    secret = HKDF(SHA256(), _HASH_SIZE, salt=bytes(_HASH_SIZE), info=b"").derive(
-        shared_secret
-    )
+    secret = _hkdf(shared_secret, b"", _HASH_SIZE)
     source_key = _traffic_key(secret, b"s ap traffic", context)
     destination_key = _traffic_key(secret, b"d ap traffic", context)
     return SessionKeys(
@@ -159,6 +156,16 @@ def _label(label: bytes, context: bytes) -> bytes:
 
 
 def _traffic_key(secret: bytes, label: bytes, context: bytes) -> bytes:
-    traffic = HKDFExpand(SHA256(), _HASH_SIZE, _label(label, context)).derive(secret)
-    info = _label(b"key", traffic)
-    return HKDF(SHA256(), _KEY_SIZE, salt=None, info=info).derive(traffic)
+    traffic = _expand(secret, _label(label, context), _HASH_SIZE)
+    return _hkdf(traffic, _label(b"key", traffic), _KEY_SIZE)
+
+
+def _hkdf(material: bytes, info: bytes, size: int) -> bytes:
+    """Return HKDF-SHA256 with a salt of zeros, which is that of no salt (RFC 5869)."""
+    return _expand(hmac.digest(bytes(_HASH_SIZE), material, "sha256"), info, size)
+
+
+def _expand(secret: bytes, info: bytes, size: int) -> bytes:
+    """Return at most one block of the output, so that there is nothing to chain."""
+    assert size <= _HASH_SIZE
+    return hmac.digest(secret, info + b"\x01", "sha256")[:size]

@@ -69,9 +69,12 @@ class UnreadableMessage(PeerError):
         return value[:500] if isinstance(value, str) else ""
 
 
+_RENDER = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+
+
 def render(message: dict[str, Any]) -> str:
     """Return a message as the text of one WebSocket frame, ASCII only."""
-    return json.dumps(message, separators=(",", ":"), allow_nan=False)
+    return _RENDER(message)
 
 
 def format_timestamp(moment: datetime) -> str:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidSignature
@@ -49,9 +50,10 @@ ED25519_KEY_TYPE = "Ed25519VerificationKey2020"
 ED25519_PROOF_TYPE = "Ed25519Signature2020"
 "Type of the signature of such a key."
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _ED25519_KEY = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY = re.compile(r"04[0-9a-fA-F]{128}")
-_CREATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_CREATED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z", re.ASCII)
 _CREATED_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 _SIGNATURE_SIZE = 64
 _MAX_PROOF_VALUE = 88
@@ -94,8 +96,7 @@ def canonical_bytes(hello: dict[str, Any]) -> bytes:
     anything outside ASCII is escaped.
     """
     proof = {k: v for k, v in hello["proof"].items() if k != "proofValue"}
-    signed = {**hello, "proof": proof}
-    return json.dumps(signed, sort_keys=True, separators=(",", ":")).encode("ascii")
+    return _CANONICAL({**hello, "proof": proof}).encode("ascii")
 
 
 def key_type_of(signer: Identity) -> str:
@@ -196,6 +197,8 @@ def _verifies_ed25519(public_key: bytes, signature: bytes, data: bytes) -> bool:
     return True
 
 
+# A peer has one key for all its hellos.
+@lru_cache(maxsize=256)
 def _load_key(public_key: bytes) -> ec.EllipticCurvePublicKey:
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), public_key)
@@ -250,9 +253,11 @@ def _verifies(key: ec.EllipticCurvePublicKey, r: int, s: int, data: bytes) -> bo
 
 def _read_created(text: str) -> datetime:
     try:
-        if not _CREATED.fullmatch(text):
+        found = _CREATED.fullmatch(text)
+        if found is None:
             raise ValueError
-        return datetime.strptime(text, _CREATED_FORMAT).replace(tzinfo=UTC)
+        year, month, day, hour, minute, second = map(int, found.groups())
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         raise _refused("proof.created is not YYYY-MM-DDTHH:MM:SSZ") from None
 

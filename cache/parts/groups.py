@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from cache.errors import LogConflict, RecordError
+from cache.errors import LeaseLost, LogConflict, RecordError
 from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
 from cache.records.groups import (
     MAX_GROUP_CONTENT,
+    GroupLeaseRecord,
     GroupPageRecord,
     GroupRecord,
     GroupRowRecord,
@@ -53,6 +55,9 @@ class GroupChange:
     """Rows that are new or changed, by name of up to 64 letters, digits, `_` and `-`;
     None deletes one."""
 
+    owner: str = ""
+    "Id of the run of a daemon that has to have the lease; empty without a fleet."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredGroup:
@@ -86,8 +91,15 @@ class GroupStore(StoreBase):
 
         Raises:
             LogConflict: There is a page with that number; nothing was changed.
+            LeaseLost: Another daemon has the group; nothing was changed.
             RecordError: A content is over its limit.
         """
+        if change.owner:
+            lease = self._shelf.get(
+                cache, GroupLeaseRecord, f"group_lease/{change.group}"
+            )
+            if lease is None or lease.owner != change.owner:
+                raise LeaseLost("another daemon of the fleet has the group")
         if change.count:
             page = GroupPageRecord(
                 change.group, change.first, change.count, change.at, _text(change.page)
@@ -105,6 +117,37 @@ class GroupStore(StoreBase):
                 cache.delete(f"group_row/{change.group}/{name}")
             else:
                 self._shelf.put(cache, GroupRowRecord(change.group, name, _text(row)))
+
+    @write_transaction
+    def lease_groups(
+        self,
+        cache: Rows,
+        groups: Iterable[str],
+        *,
+        owner: str,
+        now: float,
+        until: float,
+    ) -> set[str]:
+        """Take or renew the leases of groups; return those that another one has.
+
+        Args:
+            owner: Id of the run of a daemon that takes them.
+            now: Seconds since 1970, as `until`.
+        """
+        taken = set()
+        for group in groups:
+            known = self._shelf.get(cache, GroupLeaseRecord, f"group_lease/{group}")
+            if known is not None and known.owner != owner and known.until > now:
+                taken.add(group)
+            else:
+                self._shelf.put(cache, GroupLeaseRecord(group, owner, until))
+        return taken
+
+    @read_transaction
+    def group_leases(self, cache: Rows) -> dict[str, tuple[str, float]]:
+        """Return all leases: owner and end of each by its group."""
+        found = self._shelf.scan(cache, GroupLeaseRecord, "group_lease/")
+        return {one.group: (one.owner, one.until) for one in found}
 
     @read_transaction
     def group_rows(self, cache: Rows, group: str) -> dict[str, bytes]:
@@ -166,7 +209,8 @@ class GroupStore(StoreBase):
 
     def drop_group(self, group: str) -> None:
         """Delete a group with all its events."""
-        self._database.write(lambda cache: cache.delete(f"group/{group}"))
+        for kind in ("group", "group_lease"):
+            self._database.write(partial(_delete, f"{kind}/{group}"))
         gone: dict[str, bytes | None] = dict.fromkeys(self.group_rows(group))
         self.save_group(GroupChange(group=group, at=0.0, rows=gone))
         self.trim_group(group, before=10**12)
@@ -180,6 +224,10 @@ class GroupStore(StoreBase):
         for one in gone:
             cache.delete(key_of(one))
         return len(gone)
+
+
+def _delete(key: str, cache: Rows) -> None:
+    cache.delete(key)
 
 
 def _page(record: GroupPageRecord) -> GroupPage:

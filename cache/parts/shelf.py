@@ -12,7 +12,12 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
 from cache.records.calls import CallRecord
-from cache.records.groups import GroupPageRecord, GroupRecord, GroupRowRecord
+from cache.records.groups import (
+    GroupLeaseRecord,
+    GroupPageRecord,
+    GroupRecord,
+    GroupRowRecord,
+)
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
@@ -151,6 +156,8 @@ def key_of(record: Record) -> str:
             return f"log_name/{record.name}"
         case GroupRecord():
             return f"group/{record.id}"
+        case GroupLeaseRecord():
+            return f"group_lease/{record.group}"
         case GroupRowRecord():
             return f"group_row/{record.group}/{record.name}"
         case GroupPageRecord():

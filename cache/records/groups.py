@@ -9,7 +9,13 @@ from pydantic import Field
 
 from cache.records.records import Id, Record, Seconds
 
-__all__ = ["MAX_GROUP_CONTENT", "GroupPageRecord", "GroupRecord", "GroupRowRecord"]
+__all__ = [
+    "MAX_GROUP_CONTENT",
+    "GroupLeaseRecord",
+    "GroupPageRecord",
+    "GroupRecord",
+    "GroupRowRecord",
+]
 
 MAX_GROUP_CONTENT = 8 * 1024 * 1024
 "Most bytes of a head or a page, as the caller gives them."
@@ -59,3 +65,15 @@ class GroupRowRecord(Record, kind="group_row"):
     name: Id
     sealed: _Sealed
     "The caller's content, encrypted, in base64."
+
+
+@dataclass(frozen=True)
+class GroupLeaseRecord(Record, kind="group_lease"):
+    """The daemon of a fleet that has a group, until a time."""
+
+    group: Id
+    owner: Id
+    "Id of one run of a daemon."
+
+    until: Seconds
+    "When the lease ends, in seconds since 1970."

@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cache.records.calls import CallRecord
-from cache.records.groups import GroupPageRecord, GroupRecord, GroupRowRecord
+from cache.records.groups import (
+    GroupLeaseRecord,
+    GroupPageRecord,
+    GroupRecord,
+    GroupRowRecord,
+)
 from cache.records.logs import (
     LogEventRecord,
     LogItemRecord,
@@ -198,6 +203,7 @@ LOG_RECORDS = (
     GroupRecord("0d", 1000.0, True, "aGVhZA=="),
     GroupPageRecord("0d", 3, 2, 1000.0, "cGFnZQ=="),
     GroupRowRecord("0d", "0e", "cm93"),
+    GroupLeaseRecord("0d", "0c", 1000.0),
     LogLeaseRecord("0b", "0a", "0c", 1000.0),
     LogMarkRecord("open", "0b", "0a"),
     LogNameRecord("b" * 64, "0a"),

@@ -35,7 +35,7 @@ def accept_at_the_dashboard(home: Path) -> None:
             assert time.monotonic() < limit
             time.sleep(0.05)
         (call,) = waiting
-        assert call["about"] == "budget.check"
+        assert call["about"] == "costs.check"
         done = page.post(f"/v1/approvals/{call['id']}/accept", json={})
         assert done.status_code == 200, done.text
 
@@ -47,7 +47,7 @@ def test_a_planner_asks_three_specialists_and_a_person(tmp_path: Path) -> None:
     text = with_free_ports(document, 8790, 8791, 8792, 8793, 8794)
     files = FILE.findall(text)
     assert [name for name, _ in files] == [
-        *("weather.py", "trains.py", "budget.py", "planner.py")
+        *("weather.py", "trains.py", "costs.py", "planner.py")
     ]
     for name, source in files:
         (tmp_path / name).write_text(source, "utf-8")
@@ -66,7 +66,7 @@ def test_a_planner_asks_three_specialists_and_a_person(tmp_path: Path) -> None:
         with ThreadPoolExecutor() as readers:
             list(readers.map(type_all, daemons, terminals))
         type_all(group, terminals[-1])
-        accept_at_the_dashboard(tmp_path / "budget")
+        accept_at_the_dashboard(tmp_path / "costs")
         type_all(answers, terminals[-1])
     finally:
         for terminal in reversed(terminals):

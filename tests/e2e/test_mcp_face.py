@@ -182,6 +182,29 @@ async def test_progress_of_a_tool_comes_through_and_a_cancelled_call_ends_it(
         assert time.monotonic() - at < 1
 
 
+async def test_a_client_makes_a_group_and_talks_in_it(pair: tuple[Anpd, Anpd]) -> None:
+    caller, _ = pair
+    async with asyncio.timeout(60), connected(caller, "stdio") as client:
+
+        async def ask(tool: str, **arguments: Any) -> Any:
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error is not True, text_of(result)
+            assert result.structured_content is not None
+            return result.structured_content
+
+        made = await ask("create_group", name="Plan", invite=[])
+        posted = await ask("post_to_group", group=made["id"], text="hello")
+        assert posted["number"] == 2
+        read = await ask("read_group", group=made["id"], after=1)
+        (event,) = read["events"]
+        assert (event["message"], read["next"]) == ("hello", 2)
+        assert [one["id"] for one in (await ask("list_groups"))["groups"]] == [
+            made["id"]
+        ]
+        wrong = await client.call_tool("read_group", {"group": "none"})
+        assert text_of(wrong).startswith("usage: there is no group 'none'")
+
+
 @pytest.mark.parametrize("way", ["stdio", "http"])
 async def test_what_fails_is_a_tool_error_that_says_what_to_do(
     pair: tuple[Anpd, Anpd], way: str

@@ -99,6 +99,30 @@ def test_the_client_calls_over_socket_and_loopback(pair: tuple[Anpd, Anpd]) -> N
     assert anpd.protocols()
 
 
+def test_the_client_talks_in_a_group(pair: tuple[Anpd, Anpd]) -> None:
+    caller, provider = pair
+    ours, theirs = client.Anpd(caller.home), client.Anpd(provider.home)
+    group = ours.create_group("Plan", [provider.address])["id"]
+    limit = time.monotonic() + 20
+    while not theirs.groups():
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    (invited,) = theirs.groups()
+    assert (invited["id"], invited["state"]) == (group, "invited")
+    # A stranger's invitation waits for the owner.
+    with pytest.raises(client.AnpdError) as refused:
+        theirs.answer_invitation(group)
+    assert refused.value.kind == "policy"
+    provider.ok("approvals", "accept", f"invitation-{group}")
+    number = ours.post(group, "hello", files={"a.txt": b"abc"})
+    assert number == 3
+    event = next(theirs.follow(group, after=2))
+    assert (event["number"], event["data"]["by"]) == (3, ours.group(group)["own"])
+    text, file = event["data"]["message"]["parts"]
+    assert (text["text"], file["name"]) == ("hello", "a.txt")
+    assert theirs.post(group, value={"a": 1}) == 4
+
+
 def test_the_client_follows_a_call_and_waits_for_it(pair: tuple[Anpd, Anpd]) -> None:
     caller, provider = pair
     anpd = client.Anpd(caller.home)

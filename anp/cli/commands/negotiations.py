@@ -20,6 +20,7 @@ from anp.cli.output import (
     print_list,
     print_one,
     table,
+    terminal_width,
     visible,
     when,
 )
@@ -102,7 +103,8 @@ def list_approvals(context: typer.Context, as_json: Json = False) -> None:
     if groups and not rows:
         print_list(found, groups, GROUP_COLUMNS, as_json=as_json)
         return
-    notes = ["", *table(groups, GROUP_COLUMNS)] if groups else ()
+    more = table(groups, GROUP_COLUMNS, width=terminal_width())
+    notes = ["", *more] if groups else ()
     print_list(found, rows, columns, as_json=as_json, notes=notes)
 
 

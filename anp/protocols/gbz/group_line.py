@@ -31,7 +31,7 @@ class GroupLine(GbzLine):
         self.outgoing.append(write_group_frame(operation, ref, max_size=most))
 
     def _read(self, data: bytes) -> OperationFrame | FurtherFrame:
-        return read_group_frame(data, max_size=self._limits.max_message)
+        return read_group_frame(data, max_size=self._limits.max_message, raw=self._raw)
 
     def _written(self, operation: Operation, ref: int) -> bytes:
         if isinstance(operation, SubscriptionOperation):

@@ -86,16 +86,19 @@ _SAID: Final = frozenset(
 _OF_GROUP: Final = frozenset({*ACTS, GroupWord.FETCH})
 
 
-def read_group_frame(data: bytes, *, max_size: int) -> OperationFrame | FurtherFrame:
+def read_group_frame(
+    data: bytes, *, max_size: int, raw: bool = False
+) -> OperationFrame | FurtherFrame:
     """Read one frame of version 2.
 
     Args:
         max_size: Most bytes.
+        raw: See `read_frame`.
 
     Raises:
         InvalidFrame: It is not valid.
     """
-    fields = frame_fields(data, max_size=max_size)
+    fields = frame_fields(data, max_size=max_size, raw=raw)
     frame = dict(fields.rest)
     op = frame.get("op")
     if not isinstance(op, str):

@@ -40,7 +40,7 @@ from anp.interaction.operations import (
 )
 from anp.interaction.states import MAX_STATE, TaskState, is_legal
 from anp.protocols.fields import MAX_ITEMS, MAX_PARTIES, MAX_REF, Fields, invalid
-from anp.protocols.gbz.file_fields import read_piece, read_range
+from anp.protocols.gbz.file_fields import parse_frame, read_piece, read_range
 from anp.protocols.gbz.words import (
     FILE,
     MODES,
@@ -52,7 +52,6 @@ from anp.protocols.gbz.words import (
 )
 from anp.protocols.line import InvalidFrame, OperationFrame
 from negotiation.errors import JsonError
-from negotiation.strict_json import parse_json
 
 __all__ = [
     "INTENT",
@@ -71,22 +70,23 @@ INTENT: Final = "intent"
 "Entry of a data item's `metadata` that names the wanted capability."
 
 
-def read_frame(data: bytes, *, max_size: int) -> OperationFrame:
+def read_frame(data: bytes, *, max_size: int, raw: bool = False) -> OperationFrame:
     """Read one frame; requester and executor of a task are not in it.
 
     Args:
         max_size: Most bytes.
+        raw: A piece of a file may stand behind the JSON (extension `binary`).
 
     Raises:
         InvalidFrame: It is not valid.
     """
-    return read_operation(frame_fields(data, max_size=max_size))
+    return read_operation(frame_fields(data, max_size=max_size, raw=raw))
 
 
-def frame_fields(data: bytes, *, max_size: int) -> Fields:
+def frame_fields(data: bytes, *, max_size: int, raw: bool = False) -> Fields:
     """Return the fields of a frame; InvalidFrame if it is no JSON object."""
     try:
-        return Fields(parse_json(data, max_size=max_size), "a frame")
+        return Fields(parse_frame(data, max_size=max_size, raw=raw), "a frame")
     except JsonError as exc:
         raise InvalidFrame(invalid(str(exc))) from None
     except InteractionError as exc:

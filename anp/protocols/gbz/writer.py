@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
 
 from anp.interaction.elements import (
@@ -17,7 +16,6 @@ from anp.interaction.elements import (
 )
 from anp.interaction.operations import (
     Acknowledgement,
-    FilePiece,
     MessageSend,
     NotifyRegister,
     NotifyUnregister,
@@ -34,6 +32,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.protocols.fields import given_fields
+from anp.protocols.gbz.file_fields import with_piece
 from anp.protocols.gbz.reader import INTENT, is_json
 from anp.protocols.gbz.words import FILE, PROGRESS, GbzOperation
 from anp.protocols.timestamps import write_timestamp
@@ -57,12 +56,15 @@ class GbzTooLarge(JsonError):
     """A frame of ours would be over the limit."""
 
 
-def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
+def write_frame(
+    operation: Operation, ref: int, *, max_size: int, raw: bool = False
+) -> bytes:
     """Return the bytes of a frame.
 
     Args:
         ref: Number of the operation; that of the answered one for an answer.
         max_size: Most bytes.
+        raw: A piece of a file goes as it is, as peers with the extension `binary` read.
 
     Raises:
         GbzTooLarge: It would have more.
@@ -75,7 +77,7 @@ def write_frame(operation: Operation, ref: int, *, max_size: int) -> bytes:
     data = json_bytes({"op": op, "ref": ref, **value})
     parse_json(data, max_size=max(max_size, len(data)))
     if piece is not None:
-        data = _with_piece(data, piece)
+        data = with_piece(data, piece, raw=raw)
     if len(data) > max_size:
         raise GbzTooLarge(f"{len(data)} bytes, at most {max_size} are sent")
     return data
@@ -90,16 +92,6 @@ def json_bytes(value: dict[str, Any]) -> bytes:
         return text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as exc:
         raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
-
-
-def _with_piece(data: bytes, piece: FilePiece) -> bytes:
-    """Return a frame with a piece of a file in it.
-
-    Base64 needs no look at each character, as the JSON of anything else does.
-    """
-    head = f',"{FILE}":{{"offset":{piece.offset},"data":"'.encode("ascii")
-    content = binascii.b2a_base64(piece.data, newline=False)
-    return b"".join((data[:-1], head, content, b'"}}'))
 
 
 def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:

@@ -56,19 +56,25 @@ class SealedWriter:
 
     def append(self, data: bytes) -> None:
         """Write the next bytes; OSError if the disk does not take them."""
-        if not self._rest and len(data) == BLOCK:
-            self._write(data)
-            return
-        self._rest += data
-        while len(self._rest) >= BLOCK:
-            self._write(bytes(self._rest[:BLOCK]))
-            del self._rest[:BLOCK]
+        begin = 0
+        if self._rest:
+            begin = BLOCK - len(self._rest)
+            self._rest += data[:begin]
+            if len(self._rest) < BLOCK:
+                return
+            self._write(self._rest)
+            self._rest = bytearray()
+        view = memoryview(data)
+        while begin + BLOCK <= len(data):
+            self._write(view[begin : begin + BLOCK])
+            begin += BLOCK
+        self._rest += view[begin:]
 
     def finish(self) -> tuple[int, str]:
         """Write the last block; return the size and the SHA-256 of the content."""
         size = self.size
         if self._rest:
-            self._write(bytes(self._rest))
+            self._write(self._rest)
             self._rest.clear()
         os.fsync(self._file)
         self.close()
@@ -88,7 +94,7 @@ class SealedWriter:
         """Close the file."""
         self.close()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes | bytearray | memoryview) -> None:
         nonce = os.urandom(NONCE)
         sealed = self._cipher.encrypt(nonce, data, _place(self._mark, self._blocks))
         at = self._blocks * (BLOCK + OVERHEAD)

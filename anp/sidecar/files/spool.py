@@ -382,11 +382,12 @@ class Spool:
         """
         if offset >= kept.size:
             return b""
-        block = read_block(
-            self._path(kept, "data"), self._cipher, kept.mark, offset // BLOCK
-        )
+        path, end = self._path(kept, "data"), min(offset + length, kept.size)
+        numbers = range(offset // BLOCK, -(-end // BLOCK))
+        blocks = [read_block(path, self._cipher, kept.mark, one) for one in numbers]
+        data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
         begin = offset % BLOCK
-        return block[begin : begin + length] if begin or length < BLOCK else block
+        return data if not begin and length >= len(data) else data[begin:][:length]
 
     def content(self, kept: KeptFile) -> Iterator[bytes]:
         """Yield the content of a whole file, block by block; see `read`."""

@@ -43,6 +43,10 @@ logger = logging.getLogger(__name__)
 FIRST_REF: Final = 2**52
 "Smallest number of our asks: no event of a session has one so high."
 
+PIECE: Final = 2 * BLOCK
+"""Bytes of a piece that is asked for. It fits a frame of a MiB also as base64, and what
+goes with each piece is little beside it."""
+
 WINDOW: Final = 4
 "Pieces that are asked for ahead."
 
@@ -286,7 +290,7 @@ class FileTransfers:
         kept = self.spool.find(log, task.id, wanted.file.id)
         if kept is None:
             raise _unknown("there is no such file")
-        most = min(BLOCK, (line.max_message - ROOM_FOR_FIELDS) * 3 // 4)
+        most = min(PIECE, (line.max_message - ROOM_FOR_FIELDS) * 3 // 4)
         length = min(wanted.file.length, most)
         try:
             data = await asyncio.to_thread(
@@ -366,7 +370,7 @@ class FileTransfers:
     ) -> None:
         """Fetch over one line until all is here, or nothing more comes over it."""
         asked: deque[_Ask] = deque()
-        ahead, step = writer.size, BLOCK
+        ahead, step = writer.size, PIECE
         try:
             while writer.size < kept.size:
                 while len(asked) < WINDOW and ahead < kept.size:

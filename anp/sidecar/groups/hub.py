@@ -267,6 +267,16 @@ class GroupHub:
             if cursor.reading is not None:
                 cursor.reading.cancel()
 
+    async def lose(self) -> None:
+        """End here without a word to the store: a sister of the fleet has it now."""
+        self.log.give_up()
+        for cursor in self._cursors.values():
+            if cursor.reading is not None:
+                cursor.reading.cancel()
+            if cursor.line is not None and not cursor.line.closed:
+                # It dials again, and comes to the sister.
+                await cursor.line.channel.close("a sister has the group")
+
     # What follows from a step.
 
     def _put(self, step: HubStep) -> None:

@@ -17,7 +17,7 @@ from itertools import islice
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
-from cache.errors import CacheError
+from cache.errors import CacheError, LeaseLost
 
 __all__ = ["GATHERED", "GroupLog"]
 
@@ -103,9 +103,12 @@ class GroupLog:
         "Those who follow it."
 
         self.ended = False
+        self._lost = False
+        "A sister of the fleet has the group."
 
     def check_room(self) -> None:
         """Check that more can be taken; InteractionError if not."""
+        self._check_lost()
         if self._waiting_size > MAX_WAITING_BYTES:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too much waits to be stored here"
@@ -161,8 +164,17 @@ class GroupLog:
             watcher.late.append(number)
         self._wake()
 
+    def _check_lost(self) -> None:
+        if self._lost:
+            raise _lost()
+
     async def durable(self) -> None:
-        """Wait until all that was put up to now is stored."""
+        """Wait until all that was put up to now is stored.
+
+        Raises:
+            InteractionError: It is not: a sister of the fleet has the group.
+        """
+        self._check_lost()
         if self._writing is None:
             return
         done = asyncio.get_running_loop().create_future()
@@ -185,6 +197,15 @@ class GroupLog:
                 await self.settle()
         except TimeoutError:
             logger.warning("group not stored group=%s", self.group)
+
+    def give_up(self) -> None:
+        """Store nothing more, since a sister of the fleet has the group now."""
+        self.ended = self._lost = True
+        self._wake()
+        while self._durable:
+            done = self._durable.popleft()[2]
+            if not done.done():
+                done.set_exception(_lost())
 
     def recent(self, after: int, limit: int) -> list[StoredEvent] | None:
         """Return stored events from memory; None if they have to be read."""
@@ -280,6 +301,9 @@ class GroupLog:
                 if batch:
                     self._tell(batch)
                 self._release()
+        except LeaseLost:
+            logger.warning("a sister has the group now group=%s", self.group)
+            self.give_up()
         finally:
             self._writing = None
 
@@ -345,6 +369,8 @@ class GroupLog:
                     is_open=is_open,
                     rows=rows,
                 )
+            except LeaseLost:
+                raise
             except CacheError as exc:
                 logger.warning("group not stored group=%s reason=%s", self.group, exc)
                 await asyncio.sleep(RETRY)
@@ -363,3 +389,9 @@ class GroupLog:
             len(self._recent) > MAX_RECENT or self._recent_size > MAX_RECENT_BYTES
         ):
             self._recent_size -= len(self._recent.popleft().data)
+
+
+def _lost() -> InteractionError:
+    return InteractionError(
+        InteractionFault.STATE, "a sister of the fleet has the group"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from anp.identity.dids import Identities, canonical_did
 from anp.interaction.elements import Message, Party
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupAct,
@@ -24,20 +25,22 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.config.groups import GroupsConfig
-from anp.sidecar.groups.hub import GroupHub
+from anp.sidecar.groups.holder import GroupHolder
+from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
 from anp.sidecar.groups.member import (
     DeskMaker,
     GroupMember,
     MemberState,
     StoredMember,
 )
-from anp.sidecar.groups.shelf import GroupShelf
+from anp.sidecar.groups.shelf import GroupShelf, read_head
 from anp.sidecar.groups.signatures import Signatures
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import PeerPolicy, agent_name
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
+from cache.errors import RecordError
 from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["ANSWER_TIMEOUT", "GROUP_ID", "GroupReception", "NoGroup"]
@@ -49,6 +52,9 @@ ANSWER_TIMEOUT: Final = 30.0
 
 MAX_INVITED: Final = 100
 "Invitations of strangers that wait here at a time."
+
+RECALLED: Final = 4096
+"Newest events that a hub knows again after a restart."
 
 GROUP_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 "The form of an id, which is that of keys in the store."
@@ -88,6 +94,7 @@ class GroupReception:
         self._hubs: dict[str, GroupHub] = {}
         self._members: dict[str, GroupMember] = {}
         self._doing: set[asyncio.Task[None]] = set()
+        self._holder = GroupHolder(shelf, take_over=self._read, lose=self._lose)
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Told of changes that somebody may want to know."
 
@@ -106,6 +113,10 @@ class GroupReception:
         operation = frame.operation
         assert not isinstance(operation, tuple)
         name = operation.group  # type: ignore[union-attr]  # of a group, all of them
+        if not self._is_here(name) and await self._holder.is_a_sisters(name):
+            # Nothing is lost: what it says waits there, and comes when it dials again.
+            await line.channel.close("a sister has the group")
+            return
         hub = self._hubs.get(name)
         if hub is not None:
             self._take_at_hub(hub, line, frame)
@@ -202,6 +213,7 @@ class GroupReception:
         group = replace(
             group, hub=own, owner=line.peer, members=(), extra={}, last=0, epoch=1
         )
+        await self._take_new(group.id)
         hub = GroupHub.create(group, self._shelf, self._wires, own=self._is_own)
         self._add_hub(hub)
         answer = GroupAcknowledgement(group=group.id, ref=ref, state=hub.group)
@@ -223,6 +235,7 @@ class GroupReception:
             raise InteractionError(
                 InteractionFault.TOO_MANY, "too many invitations wait here"
             )
+        await self._take_new(group.id)
         member = self._members[group.id] = self._member(
             StoredMember(
                 group=group,
@@ -260,6 +273,75 @@ class GroupReception:
         line.say(
             GroupAcknowledgement(group=post.group, ref=ref, ticket=post.content.ticket)
         )
+
+    # In a fleet.
+
+    def _is_here(self, name: str) -> bool:
+        return name in self._hubs or name in self._members
+
+    async def _take_new(self, name: str) -> None:
+        """Have a new group in the fleet; InteractionError if there is one."""
+        if not await self._holder.take([name]) or self._is_here(name):
+            raise InteractionError(
+                InteractionFault.CONFLICT, "there is a group of this id"
+            )
+
+    async def _load_all(self, stored: Mapping[str, bytes], names: set[str]) -> None:
+        for name in names & stored.keys():
+            try:
+                await self._load(name, stored[name])
+            except RecordError as exc:
+                logger.error("group damaged group=%s reason=%s", name, exc)
+
+    def _wake(self, names: Iterable[str]) -> None:
+        for name in names:
+            hub, member = self._hubs.get(name), self._members.get(name)
+            if hub is not None:
+                hub.wake()
+            if member is not None and member.needs_hub():
+                self._wires.want(member.head.hub, member.head.address)
+
+    async def _read(self, names: set[str]) -> None:
+        """Go on with groups that were a sister's."""
+        stored = dict(await asyncio.to_thread(self._shelf.heads))
+        await self._load_all(stored, names)
+        self._wake(names)
+        for name in names & self._members.keys():
+            self._tell(self._members[name])
+
+    async def _load(self, name: str, data: bytes) -> None:
+        newest = await asyncio.to_thread(self._shelf.last, name)
+        last = newest[-1].number if newest else 0
+        try:
+            hub = read_head(StoredHub, data)
+        except RecordError:
+            head = read_head(StoredMember, data)
+            self._members[name] = member = self._member(head, last=last)
+            if head.group.sealed:
+                member.sit(await asyncio.to_thread(self._shelf.rows, name))
+            return
+        machine = GroupMachine(hub.hub, new_ticket)
+        recent = await asyncio.to_thread(
+            self._shelf.events, name, after=max(0, last - RECALLED), limit=RECALLED
+        )
+        for one in recent:
+            machine.recall(number=one.number, by=one.by, ref=one.ref)
+        made = GroupHub(
+            machine,
+            self._shelf,
+            self._wires,
+            own=self._is_own,
+            acknowledged=hub.acknowledged,
+        )
+        self._add_hub(made)
+
+    async def _lose(self, name: str) -> None:
+        hub, member = self._hubs.pop(name, None), self._members.pop(name, None)
+        if hub is not None:
+            await hub.lose()
+        if member is not None:
+            member.log.give_up()
+        self.publish("group", {"group": name})
 
     # Small things.
 
@@ -323,7 +405,8 @@ class GroupReception:
     def _elsewhere(self, name: str) -> GroupMember:
         found = self._members.get(name)
         if found is None:
-            raise NoGroup(f"there is no group {name[:80]!r}")
+            where = "" if self._holder.is_alone else " at this daemon of the fleet"
+            raise NoGroup(f"there is no group {name[:80]!r}{where}")
         return found
 
     def _invited(self, name: str) -> GroupMember:

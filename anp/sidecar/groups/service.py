@@ -17,7 +17,6 @@ from anp.interaction.elements import Message, MessagePurpose, Part, Party, Sende
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import Ticket
-from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAct,
     GroupContent,
@@ -26,7 +25,7 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
-from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
+from anp.sidecar.groups.hub import GroupHub
 from anp.sidecar.groups.member import (
     MemberState,
     StoredMember,
@@ -37,10 +36,9 @@ from anp.sidecar.groups.reception import (
     GroupReception,
     NoGroup,
 )
-from anp.sidecar.groups.shelf import StoredEvent, read_head
+from anp.sidecar.groups.shelf import StoredEvent
 from anp.sidecar.groups.wires import next_ref
 from anp.sidecar.peers.policy import agent_name
-from cache.errors import RecordError
 
 __all__ = ["GroupService", "KnownGroup", "NoGroup"]
 
@@ -48,9 +46,6 @@ logger = logging.getLogger(__name__)
 
 DAY: Final = 86_400.0
 "Seconds."
-
-RECALLED: Final = 4096
-"Newest events that a hub knows again after a restart."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,53 +80,23 @@ class GroupService(GroupReception):
 
     async def load(self) -> None:
         """Read the groups that are stored, before any peer can talk of them."""
-        for name, data in await asyncio.to_thread(self._shelf.heads):
-            try:
-                await self._load(name, data)
-            except RecordError as exc:
-                logger.error("group damaged group=%s reason=%s", name, exc)
+        stored = dict(await asyncio.to_thread(self._shelf.heads))
+        await self._load_all(stored, await self._holder.take(stored))
 
     async def resume(self) -> None:
         """Go on with the groups that were read."""
-        for hub in self._hubs.values():
-            hub.wake()
-        for member in self._members.values():
-            if member.needs_hub():
-                self._wires.want(member.head.hub, member.head.address)
-
-    async def _load(self, name: str, data: bytes) -> None:
-        newest = await asyncio.to_thread(self._shelf.last, name)
-        last = newest[-1].number if newest else 0
-        try:
-            hub = read_head(StoredHub, data)
-        except RecordError:
-            head = read_head(StoredMember, data)
-            self._members[name] = member = self._member(head, last=last)
-            if head.group.sealed:
-                member.sit(await asyncio.to_thread(self._shelf.rows, name))
-            return
-        machine = GroupMachine(hub.hub, new_ticket)
-        recent = await asyncio.to_thread(
-            self._shelf.events, name, after=max(0, last - RECALLED), limit=RECALLED
-        )
-        for one in recent:
-            machine.recall(number=one.number, by=one.by, ref=one.ref)
-        made = GroupHub(
-            machine,
-            self._shelf,
-            self._wires,
-            own=self._is_own,
-            acknowledged=hub.acknowledged,
-        )
-        self._add_hub(made)
+        self._holder.start()
+        self._wake(self._hubs.keys() | self._members.keys())
 
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
+        await self._holder.stop()
         await self._wires.close()
         for hub in self._hubs.values():
             await hub.close()
         for member in self._members.values():
             await member.close()
+        await self._holder.leave()
         for task in self._doing:
             task.cancel()
         await asyncio.gather(*self._doing, return_exceptions=True)
@@ -181,9 +146,10 @@ class GroupService(GroupReception):
         group = group or uuid.uuid4().hex
         if not GROUP_ID.fullmatch(group):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
-        if group in self._hubs or group in self._members:
+        if self._is_here(group):
             raise ConflictError("there is a group of this id")
         self._check_places()
+        await self._take_new(group)
         made = Group(
             id=group,
             name=name,
@@ -276,6 +242,8 @@ class GroupService(GroupReception):
         ):
             raise ConflictError("this agent is a member")
         self._check_places()
+        if known is None:
+            await self._take_new(name)
         target = await self._finder.find(hub, trust_first_use=True)
         own = self._own_did(target.did)
         party = Party(id=target.did, address=target.url or "")
@@ -486,6 +454,7 @@ class GroupService(GroupReception):
             await hub.close()
         if member is not None:
             await member.close()
+        self._holder.forget(name)
         await asyncio.to_thread(self._shelf.drop, name)
 
     # Small things.

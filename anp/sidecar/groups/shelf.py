@@ -5,21 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import TypeAdapter, ValidationError
 
+from anp.interaction.groups.member_copy import CopyEvent
+from anp.protocols.gbz.group_writer import write_distributed
 from anp.protocols.gbz.writer import json_bytes
 from cache.errors import RecordError
 from cache.parts.groups import GroupChange, GroupPage
 from cache.store import Store
 
-__all__ = ["LOCKED", "PURPOSE", "SEALED", "GroupShelf", "StoredEvent"]
+__all__ = ["LOCKED", "PURPOSE", "SEALED", "GroupShelf", "StoredEvent", "stored_copy"]
 
 PURPOSE: Final = b"anpd: groups at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
@@ -83,6 +87,19 @@ class GroupShelf:
         """
         self._store = store
         self._cipher = AESGCM(secret)
+        self.owner = secrets.token_hex(8) if store.is_shared else ""
+        "Id of this run in a fleet; empty for a daemon whose store nobody shares."
+
+    def lease(self, groups: Iterable[str], *, seconds: float) -> set[str]:
+        """Take or renew groups for a time; return those that a sister has."""
+        now = time.time()
+        return self._store.lease_groups(
+            list(groups), owner=self.owner, now=now, until=now + seconds
+        )
+
+    def leases(self) -> dict[str, tuple[str, float]]:
+        """Return the leases of all groups; see `GroupStore.group_leases`."""
+        return self._store.group_leases()
 
     def save(
         self,
@@ -111,6 +128,7 @@ class GroupShelf:
                 page=page,
                 content=None if head is None else self._seal(head, _place(group, 0)),
                 open=is_open,
+                owner=self.owner,
                 rows={
                     _row_id(name): None if row is None else self._row(group, name, row)
                     for name, row in (rows or {}).items()
@@ -251,3 +269,18 @@ def _read_page(page: bytes) -> list[StoredEvent]:
         found.append(StoredEvent(number, by, ref, data, mark))
         start += size
     return found
+
+
+def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
+    """Return an event of a member's copy as it is stored."""
+    post = event.post
+    data = write_distributed(
+        post.frame,
+        number=event.number,
+        epoch=post.epoch,
+        at=post.at or datetime.now(UTC),
+        by=post.by,
+        replayed=post.replayed,
+    )
+    mark = "repeated" if event.repeated else mark
+    return StoredEvent(event.number, post.by, 0, data, mark)

@@ -136,6 +136,8 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
             PeerAddress(name="mail", url=LOCAL), PeerAddress(name="bank", url=AWAY)
         ).lookup(parse_peer("shop"))
     assert caught.value.kind is ErrorKind.USAGE
+    with pytest.raises(CallError, match=r"anpd peers add shop URL"):
+        make_book().lookup(parse_peer("shop"))
 
 
 def test_a_did_alone_is_found_in_the_book_then_in_the_pins_then_in_itself() -> None:

@@ -107,7 +107,7 @@ PIECES: Final = [
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """Return a usual envelope that was changed in a few places."""
-    text = draw(st.sampled_from(USUAL))
+    text: str = draw(st.sampled_from(USUAL))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(text)))
         end = draw(st.integers(at, min(len(text), at + 60)))

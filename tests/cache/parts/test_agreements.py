@@ -329,6 +329,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
             )
         )
         store.lease_items({"0b": LOG.id}, owner="0c", now=0.0, until=1000.0)
+        store.lease_groups(["0d"], owner="0c", now=0.0, until=1000.0)
         store.save_group(
             GroupChange(
                 group="0d",
@@ -382,6 +383,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "group": bool(store.groups()),
                 "group_page": bool(store.group_pages("0d", after=2)),
                 "group_row": bool(store.group_rows("0d")),
+                "group_lease": bool(store.group_leases()),
             }
             # These are found only together with their log and their item.
             if present["log"]:

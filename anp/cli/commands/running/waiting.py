@@ -28,7 +28,8 @@ class Waiting:
     "Name of it for `anpd decide`."
 
     kind: str
-    "`negotiation`, `peer`, `changed key`, `invitation` or `question`."
+    """`negotiation`, `invitation` into a group, `application` to one, `peer`,
+    `changed key` or `question`."""
 
     since: float | None
     "Seconds since 1970; None if nobody knows."
@@ -80,7 +81,8 @@ def decide(
         decide_negotiation(context, one.id, verdict, file, note, as_json)
         return
     path = _path_of(one, verdict)
-    done = client.post(path, {"peer": one.peer} if "/peers/" in path else {})
+    body = {"peer": one.peer} if "/peers/" in path else {"note": note}
+    done = client.post(path, body)
     told = f"{verdict}ed the {one.kind} of {shown_did(one.peer)}"
     print_one(done, [told], as_json=as_json)
 
@@ -90,10 +92,14 @@ def find_waiting(client: Client) -> list[Waiting]:
     return [one for source in SOURCES for one in source(client)]
 
 
-def _negotiations(client: Client) -> Iterator[Waiting]:
-    for one in client.get("/v1/approvals")["negotiations"]:
+def _approvals(client: Client) -> Iterator[Waiting]:
+    found = client.get("/v1/approvals")
+    for one in found["negotiations"]:
         text = f"{one['outcome']}: {one['reason'] or 'a proposal'}"
         yield Waiting(one["id"], "negotiation", one["started"], one["peer"], text)
+    for one in found["groups"]:
+        text = f"group {one['name'] or one['group']}: {one['text'] or 'no words'}"
+        yield Waiting(one["id"], one["kind"], None, one["peer"], text)
 
 
 def _peers(client: Client) -> Iterator[Waiting]:
@@ -107,13 +113,6 @@ def _peers(client: Client) -> Iterator[Waiting]:
             yield Waiting(did, "peer", one["last_seen"], did, text)
 
 
-def _groups(client: Client) -> Iterator[Waiting]:
-    for one in client.get("/v1/groups")["groups"]:
-        if one["state"] == "invited":
-            text = f"into the group {one['name']}"
-            yield Waiting(one["id"], "invitation", None, one["owner"], text)
-
-
 def _tasks(client: Client) -> Iterator[Waiting]:
     for one in client.get("/v1/tasks", open="1")["tasks"]:
         if one["state"] == "x-input-required" and one["made_by"] != "peer":
@@ -123,9 +122,8 @@ def _tasks(client: Client) -> Iterator[Waiting]:
 
 
 SOURCES: Final[Sequence[Callable[[Client], Iterator[Waiting]]]] = (
-    _negotiations,
+    _approvals,
     _peers,
-    _groups,
     _tasks,
 )
 
@@ -151,9 +149,9 @@ def _path_of(one: Waiting, verdict: str) -> str:
         ("peer", "reject"): "/v1/peers/block",
         ("changed key", "accept"): "/v1/peers/trust",
         ("changed key", "reject"): "/v1/peers/block",
-        ("invitation", "accept"): f"/v1/groups/{segment(one.id)}/accept",
-        ("invitation", "reject"): f"/v1/groups/{segment(one.id)}/decline",
     }
+    if one.kind in {"invitation", "application"} and verdict != "edit":
+        return f"/v1/approvals/{segment(one.id)}/{verdict}"
     if (one.kind, verdict) in ways:
         return ways[one.kind, verdict]
     if one.kind == "question":

@@ -35,6 +35,7 @@ from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
 from anp.protocols.gbz.line import GbzLine
 from anp.protocols.gbz.side import session_of
 from anp.protocols.line import FurtherFrame, OperationFrame, SessionLine
+from anp.wire.envelopes import EXTENSION_BINARY
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import Parties, WrittenLimits
 from negotiation.errors import JsonError
@@ -130,6 +131,7 @@ class Line:
         "Most bytes of a frame."
 
         limits = replace(limits, max_message=self.max_message)
+        raw = EXTENSION_BINARY in channel.extensions
         if uri == ENVELOPE_TASKS_URI:
             parties = Parties(
                 own_id=channel.local_did,
@@ -140,9 +142,9 @@ class Line:
                 limits, parties, lambda: datetime.now(UTC)
             )
         elif uri == GBZ_GROUPS_URI:
-            self._line = GroupLine(limits)
+            self._line = GroupLine(limits, raw=raw)
         else:
-            self._line = GbzLine(limits)
+            self._line = GbzLine(limits, raw=raw)
         self.has_groups = isinstance(self._line, GroupLine)
         "Groups and subscriptions can be talked of over it."
 

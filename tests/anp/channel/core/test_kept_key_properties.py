@@ -197,8 +197,8 @@ class World:
         self.random = random.Random(seed)
         self.alice = Side(ALICE, self.random)
         self.bob = Side(BOB, self.random)
-        self.flying: dict[bool, list[str]] = {True: [], False: []}
-        self.recorded: dict[bool, list[str]] = {True: [], False: []}
+        self.flying: dict[bool, list[str | bytes]] = {True: [], False: []}
+        self.recorded: dict[bool, list[str | bytes]] = {True: [], False: []}
         self.calls = 0
 
     def collect(self) -> None:
@@ -211,7 +211,7 @@ class World:
         if self.alice.dead or self.bob.dead:
             self.lose()
 
-    def deliver(self, from_alice: bool, text: str) -> None:
+    def deliver(self, from_alice: bool, text: str | bytes) -> None:
         side = self.bob if from_alice else self.alice
         # A shell reads nothing while something waits for it.
         assert not side.core.waits

@@ -107,6 +107,7 @@ class End:
         """Return one sealed frame as text."""
         self.core.send_frame(channel_id, frame, now=self.moment)
         [text] = self.core.messages_to_send()
+        assert isinstance(text, str)
         return text
 
     def wait(self, seconds: float) -> list[dict[str, Any]]:
@@ -535,6 +536,7 @@ def test_a_hello_signed_by_another_key_is_refused() -> None:
     alice, bob = ends()
     alice.open(BOB)
     [hello] = alice.core.messages_to_send()
+    assert isinstance(hello, str)
     refused(bob.give(changed(hello, random="0" * 64)), ErrorCode.NOT_ALLOWED)
     fault_of(bob, ErrorCode.NOT_ALLOWED)
     assert not bob.of(NeedPeerKeyCheck)

@@ -158,6 +158,47 @@ def test_list_asks_for_the_open_ones_only_when_told(
     assert "rejected" in capsys.readouterr().out
 
 
+APPROVAL: dict[str, Any] = {
+    "id": "invitation-g1",
+    "kind": "invitation",
+    "group": "g1",
+    "name": "\x1b[31mBuild",
+    "peer": "did:key:zPeer",
+    "hub": "did:key:zHub",
+    "text": "join us",
+    "stranger": True,
+    "sealed": False,
+    "expires": 0.0,
+}
+
+
+def test_approvals_of_groups_are_listed_shown_and_decided(
+    home: Home, api: FakeApi, capsys: Output
+) -> None:
+    def approvals(*words: str) -> int:
+        return run(["--home", str(home.path), "approvals", *words])
+
+    for negotiations in ([], [VIEW]):
+        page = {"negotiations": negotiations, "next": None, "groups": [APPROVAL]}
+        api.answers["/v1/approvals"] = httpx.Response(200, json=page)
+        assert approvals("list") == 0
+        printed = capsys.readouterr().out
+        assert "<1b>[31mBuild" in printed
+        assert "join us" in printed
+        assert ("n1" in printed) == bool(negotiations)
+    assert approvals("show", "invitation-g1") == 0
+    shown = capsys.readouterr().out
+    assert "no, a stranger" in shown
+    assert "approvals accept invitation-g1" in shown
+    assert approvals("show", "application-x") == 2
+    assert "nothing of this id waits" in capsys.readouterr().err
+    done = httpx.Response(200, json={"applied": "now", "decision": None})
+    api.answers["/v1/approvals/invitation-g1/reject"] = done
+    assert approvals("reject", "invitation-g1", "--note", "no") == 0
+    assert api.body() == {"note": "no"}
+    assert capsys.readouterr().out == "done: the group was told\n"
+
+
 def test_texts_that_are_too_long_are_not_compared() -> None:
     before = "\n".join(["x"] * MAX_DIFF_LINES)
     assert changes(before, "y") == ["  y"]

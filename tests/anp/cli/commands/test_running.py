@@ -47,7 +47,16 @@ def waiting(api: FakeApi) -> FakeApi:
         "created": 1.0,
         "executor": BOB,
     }
-    answer(api, "/v1/approvals", {"negotiations": [negotiation]})
+    group = {
+        "id": "invitation-1",
+        "kind": "invitation",
+        "peer": BOB,
+        "group": "g1",
+        "name": "chess",
+        "text": "",
+    }
+    approvals = {"negotiations": [negotiation], "groups": [group]}
+    answer(api, "/v1/approvals", approvals)
     answer(
         api,
         "/v1/peers?limit=1000",
@@ -58,8 +67,6 @@ def waiting(api: FakeApi) -> FakeApi:
             ]
         },
     )
-    group = {"id": "g1", "state": "invited", "owner": BOB, "name": "chess"}
-    answer(api, "/v1/groups", {"groups": [group, {**group, "state": "member"}]})
     answer(api, "/v1/tasks?open=1", {"tasks": [task, {**task, "made_by": "peer"}]})
     return api
 
@@ -71,8 +78,8 @@ def test_decide_alone_lists_all_that_waits(
     found = json.loads(capsys.readouterr().out)["waiting"]
     kinds = [(one["kind"], one["id"]) for one in found]
     assert kinds == [
-        *[("negotiation", "abc123"), ("changed key", BOB), ("peer", EVE)],
-        *[("invitation", "g1"), ("question", "t1")],
+        *[("negotiation", "abc123"), ("invitation", "invitation-1")],
+        *[("changed key", BOB), ("peer", EVE), ("question", "t1")],
     ]
     assert anpd(home, "decide") == 0
     assert "anpd decide ID accept|reject" in capsys.readouterr().out
@@ -84,7 +91,11 @@ def test_decide_alone_lists_all_that_waits(
         ((EVE, "accept"), "/v1/peers/allow", {"peer": EVE}),
         ((f"{EVE[:12]}…{EVE[-4:]}", "reject"), "/v1/peers/block", {"peer": EVE}),
         ((BOB, "accept"), "/v1/peers/trust", {"peer": BOB}),
-        (("g1", "reject"), "/v1/groups/g1/decline", {}),
+        (
+            ("invitation-1", "reject"),
+            "/v1/approvals/invitation-1/reject",
+            {"note": ""},
+        ),
         (
             ("abc", "accept", "--note", "fine"),
             "/v1/negotiations/abc123/decision",

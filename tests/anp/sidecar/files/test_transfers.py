@@ -24,7 +24,7 @@ from anp.interaction.operations import (
 )
 from anp.sidecar.files.sealed_file import BLOCK, SealedWriter
 from anp.sidecar.files.spool import FileRole, KeptFile, Spool
-from anp.sidecar.files.transfers import WINDOW, FileFailed, FileTransfers
+from anp.sidecar.files.transfers import PIECE, WINDOW, FileFailed, FileTransfers
 from tests.anp.sidecar.files import idle, unreached
 
 MIB = 1024 * 1024
@@ -178,7 +178,7 @@ async def test_a_file_comes_with_few_pieces_on_their_way(tmp_path: Path) -> None
     two.tamper = look
     await two.taker.whole(two.kept)
     assert two.has_it()
-    assert line.asked == [n * BLOCK for n in range(6)]
+    assert line.asked == [n * PIECE for n in range(3)]
     assert most <= WINDOW
     assert not two.taker._asked
 

@@ -50,6 +50,7 @@ class Pipe:
     """One end of a channel."""
 
     max_payload = 786_432
+    extensions: frozenset[str] = frozenset()
 
     def __init__(self, own: Node, peer: Node) -> None:
         self.local_did, self.peer_did = own.did, peer.did
@@ -105,7 +106,7 @@ class Node:
         self.identities = Identities.of_method(self.key, "did:key")
         self.did = self.identities.canonical
         self.address = f"ws://{name}/"
-        self.store = Store(net.folder / name)
+        self.store = net.store(name)
         self.lines = Lines(self, LIMITS)  # type: ignore[arg-type]  # asked for little
         self.serving: set[asyncio.Task[None]] = set()
         self.pipes: list[Pipe] = []
@@ -193,6 +194,10 @@ class Net:
         self.listed: set[str] = set()
         self.walls: set[tuple[str, str]] = set()
         "Pairs of which the first cannot dial the second."
+
+    def store(self, name: str) -> Store:
+        """Open the store of a daemon."""
+        return Store(self.folder / name)
 
     def named(self, peer: str) -> Node | None:
         for one in self.nodes.values():
