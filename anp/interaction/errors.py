@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["InteractionError", "InteractionFault"]
+__all__ = ["fault_of", "InteractionError", "InteractionFault"]
 
 
 class InteractionFault(StrEnum):
@@ -57,3 +57,11 @@ class InteractionError(Exception):
         super().__init__(text)
         self.code = code
         self.text = text
+
+
+def fault_of(code: str) -> InteractionFault:
+    """Return the fault that a hub names; one that we do not know is of the state."""
+    try:
+        return InteractionFault(code)
+    except ValueError:
+        return InteractionFault.STATE

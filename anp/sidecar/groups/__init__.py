@@ -18,7 +18,4 @@
 * `checked_keys`: Keys of DIDs that sign things in groups, checked once each.
 * `reception`: The operations of peers about groups: taken at the hub, or as one of its
   members.
-* `holder`: The groups of a fleet: each belongs to one daemon, as long as that one
-  lives.
-* `copy_events`: Words of a hub as a member keeps them: events to be stored, and faults.
 """

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from anp.interaction.elements import Message
-from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.errors import InteractionError, InteractionFault, fault_of
 from anp.interaction.groups.elements import Group, GroupState
 from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.member_copy import CopyEvent, GroupCopy
@@ -33,11 +33,10 @@ from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
-from anp.sidecar.groups.copy_events import fault_of, stored_copy
 from anp.sidecar.groups.log import GATHERED, GroupLog
 from anp.sidecar.groups.member_seal import MemberSeal
 from anp.sidecar.groups.sealed_desk import SealedDesk
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, stored_copy
 from anp.sidecar.groups.signatures import Signatures
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line

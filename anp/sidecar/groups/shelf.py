@@ -21,7 +21,18 @@ from cache.errors import RecordError
 from cache.parts.groups import GroupChange, GroupPage
 from cache.store import Store
 
-__all__ = ["LOCKED", "PURPOSE", "SEALED", "GroupShelf", "StoredEvent"]
+__all__ = [
+    "LOCKED",
+    "PURPOSE",
+    "SEALED",
+    "GroupShelf",
+    "StoredEvent",
+    "event_bytes",
+    "head_bytes",
+    "late_row",
+    "read_head",
+    "stored_copy",
+]
 
 PURPOSE: Final = b"anpd: groups at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
@@ -277,3 +288,9 @@ def _read_page(page: bytes) -> list[StoredEvent]:
         found.append(StoredEvent(number, by, ref, data, mark))
         start += size
     return found
+
+
+def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
+    """Return an event of a member's copy as it is stored."""
+    mark = "repeated" if event.repeated else mark
+    return StoredEvent(event.number, event.post.by, 0, event_bytes(event), mark)
