@@ -50,6 +50,7 @@ class Pipe:
     """One end of a channel."""
 
     max_payload = 786_432
+    extensions: frozenset[str] = frozenset()
 
     def __init__(self, own: Node, peer: Node) -> None:
         self.local_did, self.peer_did = own.did, peer.did
