@@ -88,6 +88,9 @@ class _Compiler:
             return _Plain(lambda _: schema, 1)
         if type(schema) is not dict:
             raise _Unknown
+        return self._keywords(schema, depth)
+
+    def _keywords(self, schema: dict[str, Any], depth: int) -> _Plain:
         checks: list[Check] = []
         together, inside = 1, 0
         for name, value in schema.items():

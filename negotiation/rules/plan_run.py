@@ -354,6 +354,22 @@ def _values(message: dict[str, Any], taken: frozenset[str], place: Place) -> Any
     return {name: value for name, value in message.items() if name not in taken}
 
 
+def _check_scalar(value: Any) -> None:
+    """Refuse a text that is no Unicode, a huge number, and all that JSON has not.
+
+    Raises:
+        NotPlanned, UnicodeEncodeError: The worker says what is wrong with it.
+    """
+    if isinstance(value, str):
+        if not value.isascii():
+            value.encode()
+    elif type(value) is int:
+        if value.bit_length() > MAX_BITS:
+            raise NotPlanned
+    elif not (isinstance(value, bool | float) or value is None):
+        raise NotPlanned
+
+
 def _check_plain(value: Any) -> None:
     """Refuse what may not cross to a worker, and values with too many others in them.
 
@@ -371,14 +387,8 @@ def _check_plain(value: Any) -> None:
                 below += one.values()
             elif isinstance(one, list):
                 below += one
-            elif isinstance(one, str):
-                if not one.isascii():
-                    one.encode()
-            elif type(one) is int:
-                if one.bit_length() > MAX_BITS:
-                    raise NotPlanned
-            elif not (isinstance(one, bool | float) or one is None):
-                raise NotPlanned
+            else:
+                _check_scalar(one)
         left -= len(below)
         if left < 0:
             raise NotPlanned

@@ -263,14 +263,7 @@ class _Face:
                 case "call":
                     return await self._call(context, _call_body(arguments))
                 case name if name in PROPERTIES:
-                    given = dict(_only(arguments, *PROPERTIES[name]))
-                    if name in INBOX_NAMES:
-                        return await self._inbox.call(name, given)
-                    if name in SUBSCRIPTION_NAMES:
-                        return await self._subscriptions.call(name, given)
-                    if name in GROUP_NAMES:
-                        return await self._groups.call(name, given)
-                    return await self._tasks.call(context, name, given)
+                    return await self._call_general(context, name, arguments)
             if params.name not in self._tools:
                 await self._read_peers()
             known = self._tools.get(params.name)
@@ -282,6 +275,22 @@ class _Face:
             return await self._call(context, body)
         except ApiProblem as exc:
             return _failure(exc)
+
+    async def _call_general(
+        self,
+        context: ServerRequestContext[Any, Any],
+        name: str,
+        arguments: dict[str, Any],
+    ) -> types.CallToolResult:
+        """Carry out a call of a tool that every client gets."""
+        given = dict(_only(arguments, *PROPERTIES[name]))
+        if name in INBOX_NAMES:
+            return await self._inbox.call(name, given)
+        if name in SUBSCRIPTION_NAMES:
+            return await self._subscriptions.call(name, given)
+        if name in GROUP_NAMES:
+            return await self._groups.call(name, given)
+        return await self._tasks.call(context, name, given)
 
     async def _find(self, arguments: dict[str, Any]) -> dict[str, Any]:
         query = str(_only(arguments, "query").get("query", "")).casefold()
