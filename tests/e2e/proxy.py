@@ -21,6 +21,9 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from anp.wire.envelopes import read_envelope
+from anp.wire.messages import Envelope
+
 __all__ = ["CALLER", "PROVIDER", "Hold", "Proxy", "Seen", "round_trips"]
 
 CLOSE_TIMEOUT = 0.5
@@ -55,13 +58,20 @@ class Seen:
     side: str
     "Who sent it."
 
-    text: str
+    frame: str | bytes
     "What it was."
+
+    @property
+    def envelope(self) -> Envelope | None:
+        """What it is if it carries data, as JSON or in the binary form."""
+        return read_envelope(self.frame)
 
     @property
     def type(self) -> str:
         """Its `type`."""
-        return str(json.loads(self.text).get("type"))
+        if self.envelope is not None:
+            return "message"
+        return str(json.loads(self.frame).get("type"))
 
 
 def round_trips(seen: Sequence[Seen]) -> int:
@@ -115,7 +125,7 @@ class Proxy:
         self.held.clear()
         self._hold = hold
 
-    def inject(self, side: str, text: str) -> None:
+    def inject(self, side: str, text: str | bytes) -> None:
         """Say something in the name of a side, on the newest connection."""
         to = self._last[PROVIDER if side == CALLER else CALLER]
         asyncio.run_coroutine_threadsafe(to.send(text), self._loop).result(10)
@@ -210,7 +220,7 @@ class Proxy:
         try:
             async for message in source:
                 self.counts[side] += 1
-                self.seen.append(Seen(connection, side, str(message)))
+                self.seen.append(Seen(connection, side, message))
                 if self._hold == Hold(side, number):
                     self.held.set()
                     await source.wait_closed()

@@ -63,7 +63,7 @@ class Row:
     @property
     def size(self) -> int:
         """Characters of all frames."""
-        return sum(len(one.text) for one in self.frames)
+        return sum(len(one.frame) for one in self.frames)
 
 
 class Pair:
@@ -142,10 +142,9 @@ def test_with_a_kept_key_the_first_frame_of_a_connection_is_the_call(
 def check_counters(proxy: Proxy) -> None:
     """No iv was ever used twice under a key and in a direction."""
     ivs = [
-        (one.side, message["secretKeyId"], message["encryptedData"]["iv"])
+        (one.side, envelope.secret_key_id, envelope.iv)
         for one in proxy.seen
-        if one.type == "message"
-        for message in [json.loads(one.text)]
+        if (envelope := one.envelope) is not None
     ]
     assert len(ivs) == len(set(ivs))
 

@@ -210,7 +210,7 @@ async def test_a_channel_that_is_closed_leaves_no_key(
         assert await links.resume_channel(bob.target, HASH, size=100) is None
 
 
-async def replayed(bob: Party, frames: Iterable[str]) -> list[int]:
+async def replayed(bob: Party, frames: Iterable[str | bytes]) -> list[int]:
     """Send frames on a link of our own; return the codes of what is answered."""
     async with connect(f"ws://127.0.0.1:{bob.port}/", compression=None) as raw:
         answers = []
@@ -241,7 +241,7 @@ async def test_what_was_recorded_is_refused_before_and_after_a_restart(
                 *[(0, "sourceHello"), (0, "finished"), (0, "message")],
                 (1, "message"),
             ]
-            texts = [seen.text for seen in sent if seen.type == "message"]
+            texts = [seen.frame for seen in sent if seen.type == "message"]
             # On another link, while the key is in use on this one.
             assert await replayed(bob, texts) == [403, 403]
             await echo(again, b"third")

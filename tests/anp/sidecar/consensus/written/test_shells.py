@@ -527,13 +527,13 @@ async def test_on_the_wire_nothing_can_be_read_or_changed() -> None:
                 frames = proxy.seen[before:]
                 assert len(frames) == 2
                 for frame in frames:
-                    assert "twice" not in frame.text
-                    assert "message_id" not in frame.text
-                value = json.loads(frames[0].text)
+                    assert "twice" not in frame.frame
+                    assert "message_id" not in frame.frame
+                value = json.loads(frames[0].frame)
                 text = value["encryptedData"]["ciphertext"]
                 changed = ("B" if text[0] == "A" else "A") + text[1:]
                 value["encryptedData"]["ciphertext"] = changed
-                for forged in (frames[0].text, json.dumps(value)):
+                for forged in (frames[0].frame, json.dumps(value)):
                     await asyncio.to_thread(proxy.inject, CALLER, forged)
                 answer = await one.requester.call("shop.twice", {"n": 1})
                 assert answer.result == {"n": 2}
