@@ -371,9 +371,15 @@ class Anpd:
             "protocol": protocol,
             "trust_first_use": trust_first_use,
         }
-        more = {"peer": peer, "session": session, "text": text, "find": find}
-        more |= {"candidates": [*candidates] or None, "parent": parent}
-        more |= {"timeout": timeout}
+        more: dict[str, Json | None] = {
+            "peer": peer,
+            "session": session,
+            "text": text,
+            "find": find,
+            "candidates": [*candidates] or None,
+            "parent": parent,
+            "timeout": timeout,
+        }
         if depends_any:
             body["depends_any"] = True
         body |= {name: value for name, value in more.items() if value is not None}
