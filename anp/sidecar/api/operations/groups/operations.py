@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -38,6 +39,11 @@ from anp.sidecar.groups.service import KnownGroup
 __all__ = ["GroupOperations", "done"]
 
 T = TypeVar("T")
+
+_post_on_group = functools.partial(
+    post, answer=GroupView, problems=(403, 404, 409), scope=LocalScope.AGENT
+)
+"Declares an operation that changes one group, and answers with the group."
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +140,8 @@ class GroupOperations:
         )
         return PostedMessage(name, number)
 
-    @post(
-        "/v1/groups/{id}/invite",
-        GroupView,
-        body=InviteBody,
-        problems=(400, 404, 409, 429),
-        scope=LocalScope.AGENT,
+    @_post_on_group(
+        "/v1/groups/{id}/invite", body=InviteBody, problems=(400, 404, 409, 429)
     )
     async def invite_to_group(self, request: Request, body: InviteBody) -> GroupView:
         """Invite a peer into a group that this agent manages."""
@@ -147,49 +149,25 @@ class GroupOperations:
             self._groups.invite(_id(request), body.peer, text=body.text)
         )
 
-    @post(
-        "/v1/groups/{id}/accept",
-        GroupView,
-        body=EmptyBody,
-        problems=(403, 404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_group("/v1/groups/{id}/accept", body=EmptyBody)
     async def accept_group(self, request: Request, body: EmptyBody) -> GroupView:
         """Join a group that this agent is invited into; a stranger's: the owner."""
         is_owner = scope_of(request) is LocalScope.OWNER
         return await self._view(self._groups.accept(_id(request), is_owner=is_owner))
 
-    @post(
-        "/v1/groups/{id}/decline",
-        GroupView,
-        body=EmptyBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_group("/v1/groups/{id}/decline", body=EmptyBody, problems=(404, 409))
     async def decline_group(self, request: Request, body: EmptyBody) -> GroupView:
         """Refuse an invitation."""
         return await self._view(self._groups.decline(_id(request)))
 
-    @post(
-        "/v1/groups/{id}/approve",
-        GroupView,
-        body=TicketBody,
-        problems=(403, 404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_group("/v1/groups/{id}/approve", body=TicketBody)
     async def approve_applicant(self, request: Request, body: TicketBody) -> GroupView:
         """Let an applicant join a group that this agent manages."""
         return await self._view(
             self._groups.answer(_id(request), body.ticket, approve=True, text=body.text)
         )
 
-    @post(
-        "/v1/groups/{id}/deny",
-        GroupView,
-        body=TicketBody,
-        problems=(403, 404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_group("/v1/groups/{id}/deny", body=TicketBody)
     async def deny_applicant(self, request: Request, body: TicketBody) -> GroupView:
         """Refuse an applicant."""
         return await self._view(
@@ -198,37 +176,19 @@ class GroupOperations:
             )
         )
 
-    @post(
-        "/v1/groups/{id}/leave",
-        GroupView,
-        body=EmptyBody,
-        problems=(404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_group("/v1/groups/{id}/leave", body=EmptyBody, problems=(404, 409))
     async def leave_group(self, request: Request, body: EmptyBody) -> GroupView:
         """Leave a group; its owner closes it instead."""
         return await self._view(self._groups.leave(_id(request)))
 
-    @post(
-        "/v1/groups/{id}/remove",
-        GroupView,
-        body=RemoveBody,
-        problems=(403, 404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_group("/v1/groups/{id}/remove", body=RemoveBody)
     async def remove_from_group(self, request: Request, body: RemoveBody) -> GroupView:
         """Remove a member of a group that this agent manages."""
         return await self._view(
             self._groups.remove(_id(request), body.member, text=body.text)
         )
 
-    @post(
-        "/v1/groups/{id}/close",
-        GroupView,
-        body=EmptyBody,
-        problems=(403, 404, 409),
-        scope=LocalScope.AGENT,
-    )
+    @_post_on_group("/v1/groups/{id}/close", body=EmptyBody)
     async def close_group(self, request: Request, body: EmptyBody) -> GroupView:
         """End a group that this agent manages."""
         return await self._view(self._groups.close_group(_id(request)))
