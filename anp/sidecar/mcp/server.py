@@ -161,9 +161,7 @@ PROPERTIES: Final = {
     tool.name: tuple(tool.input_schema["properties"])
     for tool in (*TASK_TOOLS, *INBOX_TOOLS, *SUBSCRIPTION_TOOLS, *GROUP_TOOLS)
 }
-INBOX_NAMES: Final = frozenset(tool.name for tool in INBOX_TOOLS)
-SUBSCRIPTION_NAMES: Final = frozenset(tool.name for tool in SUBSCRIPTION_TOOLS)
-GROUP_NAMES: Final = frozenset(tool.name for tool in GROUP_TOOLS)
+"The arguments of those for tasks, the inbox, subscriptions and groups."
 
 
 def make_server(api: LocalApi, *, peers: Sequence[str] = ()) -> Server[Any]:
@@ -195,6 +193,10 @@ class _PeerTool:
 
     tool: types.Tool
     "The MCP tool that clients see."
+
+
+_ToolPart = InboxTools | SubscriptionTools | GroupTools
+"A part of the face that needs nothing of the request but the arguments."
 
 
 class _ProgressCount:
@@ -233,9 +235,12 @@ class _Face:
         self._peers = peers
         self._tools: dict[str, _PeerTool] = {}
         self._tasks = TaskTools(api)
-        self._inbox = InboxTools(api)
-        self._subscriptions = SubscriptionTools(api)
-        self._groups = GroupTools(api)
+        parts: tuple[tuple[Sequence[types.Tool], _ToolPart], ...] = (
+            (INBOX_TOOLS, InboxTools(api)),
+            (SUBSCRIPTION_TOOLS, SubscriptionTools(api)),
+            (GROUP_TOOLS, GroupTools(api)),
+        )
+        self._parts = {tool.name: part for tools, part in parts for tool in tools}
 
     async def list_tools(
         self,
@@ -284,12 +289,8 @@ class _Face:
     ) -> types.CallToolResult:
         """Carry out a call of a tool that every client gets."""
         given = dict(_only(arguments, *PROPERTIES[name]))
-        if name in INBOX_NAMES:
-            return await self._inbox.call(name, given)
-        if name in SUBSCRIPTION_NAMES:
-            return await self._subscriptions.call(name, given)
-        if name in GROUP_NAMES:
-            return await self._groups.call(name, given)
+        if name in self._parts:
+            return await self._parts[name].call(name, given)
         return await self._tasks.call(context, name, given)
 
     async def _find(self, arguments: dict[str, Any]) -> dict[str, Any]:
