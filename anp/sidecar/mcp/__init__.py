@@ -11,4 +11,5 @@
   events start.
 * `groups`: The tools of the MCP face for groups: agents that hear one another, in one
   order.
+* `progress`: The progress of a call in numbers, as clients of MCP want them.
 """

@@ -23,6 +23,7 @@ from anp.sidecar.mcp.contents import with_blocks
 from anp.sidecar.mcp.groups import GROUP_TOOLS, GroupTools
 from anp.sidecar.mcp.inbox import INBOX_TOOLS, InboxTools
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
+from anp.sidecar.mcp.progress import ProgressCount
 from anp.sidecar.mcp.subscriptions import SUBSCRIPTION_TOOLS, SubscriptionTools
 from anp.sidecar.mcp.tasks import TASK_TOOLS, TaskTools
 from anp.version import daemon_version
@@ -199,34 +200,6 @@ _ToolPart = InboxTools | SubscriptionTools | GroupTools
 "A part of the face that needs nothing of the request but the arguments."
 
 
-class _ProgressCount:
-    """Turns the events of a call into numbers that only grow, as MCP wants them.
-
-    Each step of our own is one; a tool's progress counts on from there.
-    """
-
-    def __init__(self) -> None:
-        self._steps = 0.0
-        self._last = 0.0
-        self._by_tool = False
-
-    def take(self, data: dict[str, Any]) -> tuple[float, float | None]:
-        """Return progress and total after an event with these data."""
-        done, total = data.get("progress"), data.get("total")
-        whole = None
-        if isinstance(done, int | float):
-            self._by_tool = True
-            value = self._steps + done
-            whole = self._steps + total if isinstance(total, int | float) else None
-        elif self._by_tool:
-            # Only a sign of work between two reports.
-            value = self._last
-        else:
-            value = self._steps = self._steps + 1
-        self._last = max(value, self._last + 0.001)
-        return self._last, whole
-
-
 class _Face:
     """Answers MCP clients."""
 
@@ -364,7 +337,7 @@ class _Face:
     async def _call(
         self, context: ServerRequestContext[Any, Any], body: dict[str, Any]
     ) -> types.CallToolResult:
-        count = _ProgressCount()
+        count = ProgressCount()
 
         async def on_event(event: dict[str, Any]) -> None:
             line = _progress_line(event)
