@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -34,7 +34,12 @@ from anp.interaction.groups.operations import (
     GroupPost,
     Membership,
 )
-from anp.protocols.gbz.group_writer import group_frame, write_distributed
+from anp.protocols.gbz.group_writer import (
+    group_frame,
+    write_distributed,
+    write_group_frame,
+)
+from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
 from anp.sidecar.groups.wires import GroupWires, next_ref
@@ -47,6 +52,9 @@ logger = logging.getLogger(__name__)
 
 WINDOW = 1024
 "Events that a member may have to acknowledge before more are sent to it."
+
+MAX_TOLD = 1024 * 1024
+"Bytes of a frame that goes to an agent by a sister."
 
 FEED = 256
 "Events that are sent to one member at a time."
@@ -96,16 +104,19 @@ class GroupHub:
         wires: GroupWires,
         *,
         own: Callable[[str], bool],
+        branches: Branches,
         acknowledged: Sequence[tuple[str, int]] = (),
     ) -> None:
         """Go on with a group.
 
         Args:
             own: Tells if a DID is one of this daemon's own.
+            branches: The sisters that serve members, in a fleet.
         """
         self.machine = machine
         self._wires = wires
         self._own = own
+        self.branches = branches
         self._cursors: dict[str, _Cursor] = {}
         self.first = 1
         "Number of the oldest event that is kept."
@@ -141,12 +152,13 @@ class GroupHub:
         wires: GroupWires,
         *,
         own: Callable[[str], bool],
+        branches: Branches,
     ) -> GroupHub:
         """Make a group; InteractionError if it cannot be one."""
         machine, step = GroupMachine.create(
             group, wall_now=datetime.now(UTC), make_id=new_ticket
         )
-        made = cls(machine, shelf, wires, own=own)
+        made = cls(machine, shelf, wires, own=own, branches=branches)
         made.log.last = 0
         made._put(step)
         return made
@@ -164,7 +176,8 @@ class GroupHub:
         cursor = self._cursors.get(did)
         if cursor is None:
             return False
-        if cursor.acknowledged < (cursor.until or self.log.stored_last):
+        is_behind = cursor.acknowledged < (cursor.until or self.log.stored_last)
+        if is_behind and not self.branches.serves(did):
             return True
         is_open = self.group.state is GroupState.OPEN
         return is_open and cursor.line is not None and not cursor.line.closed
@@ -232,6 +245,7 @@ class GroupHub:
         line.say(answer)
         if cursor is not None:
             cursor.line = line
+            self.branches.came(did)
             cursor.acknowledged = max(cursor.acknowledged, min(asked.after, after))
             cursor.sent = after
             self._feed(cursor)
@@ -240,7 +254,7 @@ class GroupHub:
         """Take note of how far a member is, or that it knows of a ticket."""
         did = self.name_of(line.peer)
         if ack.ticket:
-            self._untold.pop((did, ack.ticket), None)
+            self.told(did, ack.ticket)
             return
         cursor = self._cursors.get(did)
         if cursor is None or not cursor.acknowledged < ack.ref <= cursor.sent:
@@ -251,6 +265,21 @@ class GroupHub:
             return
         if cursor.sent < self.log.stored_last:
             self._feed(cursor)
+
+    def told(self, did: str, ticket: str) -> None:
+        """Note that an agent knows of its ticket."""
+        self._untold.pop((self.name_of(did), ticket), None)
+
+    def present(self, sister: str, members: Mapping[str, int]) -> None:
+        """Take a sister's word about the members that it serves."""
+        for did in self.branches.present(sister, members):
+            for (name, _), one in self._untold.items():
+                if name == did:
+                    self.branches.tell(did, self._told_frame(one))
+        for did, number in members.items():
+            cursor = self._cursors.get(did)
+            if cursor is not None and number <= self.log.stored_last:
+                cursor.acknowledged = max(cursor.acknowledged, number)
 
     def opened(self, line: Line) -> None:
         """Tell an agent that is there again what it does not know."""
@@ -293,13 +322,20 @@ class GroupHub:
             line = self._wires.find(tell.to)
             if line is not None:
                 self._tell(line, one)
-            self._wires.want(tell.to, tell.address)
+            if self.branches.serves(tell.to):
+                self.branches.tell(tell.to, self._told_frame(one))
+            else:
+                self._wires.want(tell.to, tell.address)
         if step.events or step.changed:
             self.log.put([_stored(one) for one in step.events], head=step.changed)
 
     def _tell(self, line: Line, one: _Untold) -> None:
         post = GroupPost(group=self.group.id, content=one.tell.content)
         line.say(post, one.ref)
+
+    def _told_frame(self, one: _Untold) -> bytes:
+        post = GroupPost(group=self.group.id, content=one.tell.content)
+        return write_group_frame(post, one.ref, max_size=MAX_TOLD)
 
     def _tell_tickets(self) -> None:
         """Tell again after a restart what agents may not know."""
@@ -357,11 +393,12 @@ class GroupHub:
     # Distribution.
 
     def _stored(self, events: Sequence[StoredEvent]) -> None:
+        self.branches.stored()
         for cursor in list(self._cursors.values()):
             if cursor.line is not None:
                 self._feed(cursor)
             else:
-                self._wires.want(cursor.did, cursor.address)
+                self._want(cursor)
 
     def _feed(self, cursor: _Cursor) -> None:
         """Send a member what it may get now."""
@@ -384,8 +421,12 @@ class GroupHub:
         if line is not None and (line.closed or not line.channel.open):
             cursor.line = line = None
         if line is None:
-            self._wires.want(cursor.did, cursor.address)
+            self._want(cursor)
         return line is not None
+
+    def _want(self, cursor: _Cursor) -> None:
+        if not self.branches.serves(cursor.did):
+            self._wires.want(cursor.did, cursor.address)
 
     async def _read(self, cursor: _Cursor, room: int) -> None:
         sent, found = cursor.sent, []

@@ -12,6 +12,7 @@ from tests.anp.sidecar.groups.fleet import (
     SharedStore,
     fleet_in,
     go_on_after_kill,
+    grow,
     lapse,
     settle,
 )
@@ -25,6 +26,12 @@ async def test_a_sister_goes_on_with_a_group_whose_daemon_was_killed(
     shared = tmp_path / "shared"
     async with fleet_in(tmp_path, lambda: SharedStore(shared), "b", "c") as run:
         await go_on_after_kill(*run)
+
+
+async def test_members_are_served_by_every_daemon_of_the_fleet(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    async with fleet_in(tmp_path, lambda: SharedStore(shared), "b", "c", "d") as run:
+        await grow(*run)
 
 
 async def test_one_that_was_away_too_long_stores_and_says_nothing_more(

@@ -1,0 +1,275 @@
+"""A group whose hub a sister of the fleet is, as we serve its members on our lines.
+
+What members say goes to the sister. What they hear comes from the store, where all of
+the fleet find the events and the head. Whatever goes wrong ends in closed lines: the
+members dial again, ask for what they lack, and say again what was not answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.groups.membership import GroupMachine
+from anp.interaction.groups.operations import (
+    GroupAcknowledgement,
+    GroupFetch,
+    GroupPost,
+)
+from anp.protocols.gbz.writer import json_bytes
+from anp.protocols.line import FurtherFrame
+from anp.sidecar.groups.fleet.branches import Branches
+from anp.sidecar.groups.fleet.mail import GroupLetter, GroupMail, LetterKind
+from anp.sidecar.groups.hub import FEED, GroupHub, StoredHub, new_ticket
+from anp.sidecar.groups.shelf import GroupShelf, read_head
+from anp.sidecar.groups.wires import GroupWires
+from anp.sidecar.tasks.delivery.line import Line
+from cache.errors import RecordError
+
+__all__ = ["GroupBranch"]
+
+logger = logging.getLogger(__name__)
+
+PATIENCE: Final = 20.0
+"Seconds for which the hub may take to answer; a sister takes it over in less."
+
+
+MAX_IDLE: Final = 3
+"Looks that find nobody to be served, before all is forgotten."
+
+
+class _Elsewhere(Branches):
+    """The hub dials the members, and we nobody."""
+
+    def serves(self, did: str) -> bool:
+        """Return True."""
+        return True
+
+
+class GroupBranch(GroupHub):
+    """One group of the fleet whose hub is at a sister."""
+
+    def __init__(
+        self,
+        group: str,
+        shelf: GroupShelf,
+        wires: GroupWires,
+        *,
+        own: Callable[[str], bool],
+        mail: GroupMail,
+        holder: str,
+        head: StoredHub,
+        last: int,
+    ) -> None:
+        """Begin to serve; `open` reads what that needs.
+
+        Args:
+            holder: Id of the daemon that has the hub.
+            last: Number of the newest event that is stored.
+        """
+        self._shelf = shelf
+        self._mail = mail
+        self.holder = holder
+        super().__init__(
+            _machine(head, last), shelf, wires, own=own, branches=_Elsewhere(group)
+        )
+        self._asked: dict[tuple[str, int], tuple[Line, float]] = {}
+        "What members said and the hub did not answer, with the time."
+
+        self._reading_on = asyncio.Lock()
+        self._is_behind = False
+        self._idle = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def open(
+        cls,
+        group: str,
+        shelf: GroupShelf,
+        wires: GroupWires,
+        *,
+        own: Callable[[str], bool],
+        mail: GroupMail,
+        holder: str,
+    ) -> GroupBranch | None:
+        """Begin to serve members; None if the fleet is only a member of the group."""
+        newest = await asyncio.to_thread(shelf.last, group)
+        # Read after the events, the head knows who may not get them any more.
+        head = await asyncio.to_thread(_head_of, shelf, group)
+        if head is None:
+            return None
+        last = newest[-1].number if newest else 0
+        return cls(
+            *(group, shelf, wires),
+            own=own,
+            mail=mail,
+            holder=holder,
+            head=head,
+            last=last,
+        )
+
+    async def hear(self, line: Line, frame: FurtherFrame) -> None:
+        """Take what an agent says on a line of ours."""
+        match frame.operation:
+            case GroupFetch() as asked:
+                # What it said before is answered with its number now, not said again.
+                await self.read_on()
+                if self.log.ended:
+                    await line.channel.close("another daemon has the group")
+                    return
+                self.fetch(line, asked, frame.ref)
+                self.report()
+            case GroupAcknowledgement() as ack if ack.ticket:
+                self._write(LetterKind.KNOWN, did=line.peer, frame=ack.ticket)
+            case GroupAcknowledgement() as ack:
+                self.acknowledge(line, ack)
+            case GroupPost(number=0) as post:
+                text = json_bytes(post.frame).decode("utf-8")
+                self._write(LetterKind.SAID, did=line.peer, ref=frame.ref, frame=text)
+                did = self.name_of(line.peer)
+                self._asked[did, frame.ref] = line, time.monotonic()
+            case GroupPost():
+                raise InteractionError(
+                    InteractionFault.NOT_ALLOWED, "the hub of this group is here"
+                )
+
+    async def take_letter(self, letter: GroupLetter) -> None:
+        """Take what the sister with the hub tells."""
+        if letter.kind is LetterKind.ANSWER:
+            did = self.name_of(letter.did)
+            line, _ = self._asked.pop((did, letter.ref), (None, 0.0))
+            if line is None or line.closed:
+                line = self._wires.find(did)
+            if line is not None:
+                line.pass_on([letter.frame.encode("utf-8")])
+        elif letter.kind is LetterKind.STORED and not self._is_behind:
+            self._is_behind = True
+            task = asyncio.create_task(self._catch_up())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _catch_up(self) -> None:
+        try:
+            await self.read_on()
+        except Exception:
+            logger.exception("events not read group=%s", self.group.id)
+
+    async def look(self) -> bool:
+        """Tell the hub whom we serve; False when nobody is left to be served."""
+        await self.read_on(whole=True)
+        now = time.monotonic()
+        late = {
+            line
+            for line, since in self._asked.values()
+            if now - since > PATIENCE and not line.closed
+        }
+        self._asked = {
+            key: (line, since)
+            for key, (line, since) in self._asked.items()
+            if not line.closed and line not in late
+        }
+        for line in late:
+            await line.channel.close("the hub does not answer")
+        self.report()
+        is_idle = not (self._served() or self._asked)
+        self._idle = self._idle + 1 if is_idle else 0
+        return self._idle < MAX_IDLE
+
+    async def read_on(self, *, whole: bool = False) -> None:
+        """Read what was stored since, and send it to the members.
+
+        Args:
+            whole: Read the head in any case.
+        """
+        async with self._reading_on:
+            group = self.group.id
+            self._is_behind = False
+            while True:
+                events = await asyncio.to_thread(
+                    self._shelf.events, group, after=self.log.last, limit=FEED
+                )
+                if self.log.ended:
+                    return
+                is_other = bool(events) and (
+                    events[-1].frame().get("epoch") != self.group.epoch
+                )
+                if whole or is_other:
+                    # After the events: nobody gets what came after its removal.
+                    head = await asyncio.to_thread(_head_of, self._shelf, group)
+                    if head is not None:
+                        self.machine = _machine(head, self.log.last)
+                        self._follow_members()
+                        self.changed()
+                    whole = False
+                for one in events:
+                    self._asked.pop((one.by, one.ref), None)
+                if events:
+                    self.machine.recall(number=events[-1].number, by="", ref=0)
+                    self.log.follow(events)
+                if len(events) < FEED:
+                    return
+
+    def report(self) -> None:
+        """Tell the hub whom we serve, and how far they are."""
+        self._write(LetterKind.PRESENT, members=self._served())
+
+    async def close(self) -> None:
+        """End; the members dial again, and nothing is stored here."""
+        self._write(LetterKind.PRESENT)
+        await self.lose()
+
+    async def lose(self) -> None:
+        """End, since another daemon has the hub now; see `GroupHub.lose`."""
+        for task in self._tasks:
+            task.cancel()
+        lines = {line for line, _ in self._asked.values() if not line.closed}
+        await super().lose()
+        for line in lines:
+            await line.channel.close("another daemon has the group")
+
+    def _served(self) -> dict[str, int]:
+        return {
+            one.did: one.acknowledged
+            for one in self._cursors.values()
+            if one.line is not None and not one.line.closed
+        }
+
+    def _write(
+        self,
+        kind: LetterKind,
+        *,
+        did: str = "",
+        ref: int = 0,
+        frame: str = "",
+        members: Mapping[str, int] | None = None,
+    ) -> None:
+        letter = GroupLetter(
+            kind=kind,
+            group=self.group.id,
+            did=did,
+            ref=ref,
+            frame=frame,
+            members=dict(members or {}),
+        )
+        self._mail.send(self.holder, letter)
+
+
+def _machine(head: StoredHub, last: int) -> GroupMachine:
+    machine = GroupMachine(head.hub, new_ticket)
+    machine.recall(number=last, by="", ref=0)
+    return machine
+
+
+def _head_of(shelf: GroupShelf, group: str) -> StoredHub | None:
+    data = shelf.head(group)
+    if data is None:
+        return None
+    try:
+        return read_head(StoredHub, data)
+    except RecordError:
+        # It is that of a member.
+        return None
