@@ -34,11 +34,7 @@ from anp.interaction.groups.operations import (
     GroupPost,
     Membership,
 )
-from anp.protocols.gbz.group_writer import (
-    group_frame,
-    write_distributed,
-    write_group_frame,
-)
+from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
@@ -52,9 +48,6 @@ logger = logging.getLogger(__name__)
 
 WINDOW = 1024
 "Events that a member may have to acknowledge before more are sent to it."
-
-MAX_TOLD = 1024 * 1024
-"Bytes of a frame that goes to an agent by a sister."
 
 FEED = 256
 "Events that are sent to one member at a time."
@@ -84,6 +77,11 @@ class _Cursor:
     "Number of the last event that it gets, once it was removed; 0 for no end."
 
     reading: asyncio.Task[None] | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """True while its line stands."""
+        return self.line is not None and self.line.stands
 
 
 @dataclass(slots=True)
@@ -179,8 +177,7 @@ class GroupHub:
         is_behind = cursor.acknowledged < (cursor.until or self.log.stored_last)
         if is_behind and not self.branches.serves(did):
             return True
-        is_open = self.group.state is GroupState.OPEN
-        return is_open and cursor.line is not None and not cursor.line.closed
+        return self.group.state is GroupState.OPEN and cursor.is_here
 
     def name_of(self, did: str) -> str:
         """Return the DID under which the group knows an agent."""
@@ -245,7 +242,7 @@ class GroupHub:
         line.say(answer)
         if cursor is not None:
             cursor.line = line
-            self.branches.came(did)
+            self.branches.came(did, cursor.address)
             cursor.acknowledged = max(cursor.acknowledged, min(asked.after, after))
             cursor.sent = after
             self._feed(cursor)
@@ -257,29 +254,51 @@ class GroupHub:
             self.told(did, ack.ticket)
             return
         cursor = self._cursors.get(did)
-        if cursor is None or not cursor.acknowledged < ack.ref <= cursor.sent:
+        if cursor is None or ack.ref <= cursor.acknowledged:
+            return
+        if not cursor.is_here and line.stands and ack.ref <= self.log.stored_last:
+            # A member answers on the line that counts: it came back from a sister.
+            cursor.line, cursor.sent = line, ack.ref
+            self.branches.came(did, "")
+        if ack.ref > cursor.sent:
             return
         cursor.acknowledged = ack.ref
-        if cursor.until and ack.ref >= cursor.until:
-            del self._cursors[did]
+        if self._is_done(cursor):
             return
         if cursor.sent < self.log.stored_last:
             self._feed(cursor)
+
+    def _is_done(self, cursor: _Cursor) -> bool:
+        """Forget a member that was removed, once it knows that."""
+        is_done = 0 < cursor.until <= cursor.acknowledged
+        if is_done:
+            del self._cursors[cursor.did]
+        return is_done
 
     def told(self, did: str, ticket: str) -> None:
         """Note that an agent knows of its ticket."""
         self._untold.pop((self.name_of(did), ticket), None)
 
-    def present(self, sister: str, members: Mapping[str, int]) -> None:
-        """Take a sister's word about the members that it serves."""
-        for did in self.branches.present(sister, members):
-            for (name, _), one in self._untold.items():
-                if name == did:
-                    self.branches.tell(did, self._told_frame(one))
+    def present(self, sister: str, members: Mapping[str, int], came: str) -> None:
+        """Take a sister's word about the members that it serves.
+
+        Args:
+            came: The one that came to it just now, and has left our line.
+        """
+        served: list[str] = []
         for did, number in members.items():
             cursor = self._cursors.get(did)
-            if cursor is not None and number <= self.log.stored_last:
-                cursor.acknowledged = max(cursor.acknowledged, number)
+            if cursor is None or (did != came and cursor.is_here):
+                continue
+            served.append(did)
+            cursor.line = None
+            number = min(number, self.log.stored_last)
+            cursor.acknowledged = max(cursor.acknowledged, number)
+            self._is_done(cursor)
+        new = self.branches.present(sister, served)
+        for (did, _), one in self._untold.items():
+            if did in new:
+                self.branches.tell(did, self._told(one), one.ref)
 
     def opened(self, line: Line) -> None:
         """Tell an agent that is there again what it does not know."""
@@ -323,19 +342,17 @@ class GroupHub:
             if line is not None:
                 self._tell(line, one)
             if self.branches.serves(tell.to):
-                self.branches.tell(tell.to, self._told_frame(one))
+                self.branches.tell(tell.to, self._told(one), one.ref)
             else:
                 self._wires.want(tell.to, tell.address)
         if step.events or step.changed:
             self.log.put([_stored(one) for one in step.events], head=step.changed)
 
     def _tell(self, line: Line, one: _Untold) -> None:
-        post = GroupPost(group=self.group.id, content=one.tell.content)
-        line.say(post, one.ref)
+        line.say(self._told(one), one.ref)
 
-    def _told_frame(self, one: _Untold) -> bytes:
-        post = GroupPost(group=self.group.id, content=one.tell.content)
-        return write_group_frame(post, one.ref, max_size=MAX_TOLD)
+    def _told(self, one: _Untold) -> GroupPost:
+        return GroupPost(group=self.group.id, content=one.tell.content)
 
     def _tell_tickets(self) -> None:
         """Tell again after a restart what agents may not know."""
@@ -417,15 +434,13 @@ class GroupHub:
             self._send(cursor, found)
 
     def _is_there(self, cursor: _Cursor) -> bool:
-        line = cursor.line
-        if line is not None and (line.closed or not line.channel.open):
-            cursor.line = line = None
-        if line is None:
+        if not cursor.is_here:
             self._want(cursor)
-        return line is not None
+        return cursor.is_here
 
     def _want(self, cursor: _Cursor) -> None:
-        if not self.branches.serves(cursor.did):
+        served = self.branches.serves(cursor.did)
+        if not served and not self.branches.dial(cursor.did, cursor.address):
             self._wires.want(cursor.did, cursor.address)
 
     async def _read(self, cursor: _Cursor, room: int) -> None:
@@ -469,12 +484,7 @@ def _named(post: GroupPost, name_of: Callable[[str], str]) -> GroupPost:
     content = post.content
     if not isinstance(content, Membership) or content.member is None:
         return post
-    return _with_member(post, content, name_of(content.member.id))
-
-
-def _with_member(post: GroupPost, content: Membership, name: str) -> GroupPost:
-    assert content.member is not None
-    member = replace(content.member, id=name)
+    member = replace(content.member, id=name_of(content.member.id))
     return replace(post, content=replace(content, member=member))
 
 

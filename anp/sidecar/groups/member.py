@@ -220,7 +220,7 @@ class GroupMember:
             ref = frames[-1]["ref"]
             answer = self._answer(ref)
             await self.sealing.send(frames)
-        if not self._is_there():
+        if not self.is_there:
             timeout = 0.0
         try:
             async with asyncio.timeout(timeout):
@@ -250,12 +250,13 @@ class GroupMember:
         self._queued[ref] = frame
         return frame
 
-    def _is_there(self) -> bool:
-        line = self._line
-        return line is not None and not line.closed and line.channel.open
+    @property
+    def is_there(self) -> bool:
+        """True while the line on which we hear the hub stands."""
+        return self._line is not None and self._line.stands
 
     def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
-        if self._line is not None and self._is_there():
+        if self._line is not None and self.is_there:
             if not self._quiet_until:
                 self._line.pass_on([json_bytes(one) for one in frames])
         else:

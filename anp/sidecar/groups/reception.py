@@ -103,6 +103,7 @@ class GroupReception:
         "Told of changes that somebody may want to know."
 
         lines.opened.append(self._opened)
+        lines.replaced.append(self._replaced)
         for kind in (
             GroupPost,
             GroupFetch,
@@ -367,6 +368,13 @@ class GroupReception:
             hub.opened(line)
         for member in self._members.values():
             if self._is_hub_of(line, member):
+                member.opened(line)
+
+    def _replaced(self, line: Line) -> None:
+        """Go on over a line that was there when the one in use ended."""
+        for member in self._members.values():
+            is_hub = line.has_groups and self._is_hub_of(line, member)
+            if is_hub and not member.is_there:
                 member.opened(line)
 
     def _needs(self, agent: str) -> bool:

@@ -91,13 +91,14 @@ class GroupService(GroupReception):
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
         await self._holder.stop()
-        await self._sisters.stop()
+        await self._sisters.close()
         await self._wires.close()
         for hub in self._hubs.values():
             await hub.close()
         for member in self._members.values():
             await member.close()
         await self._holder.leave()
+        await self._sisters.stop()
         for task in self._doing:
             task.cancel()
         await asyncio.gather(*self._doing, return_exceptions=True)

@@ -83,6 +83,9 @@ class GroupBranch(GroupHub):
         self._reading_on = asyncio.Lock()
         self._is_behind = False
         self._idle = 0
+        self._dialled: set[str] = set()
+        "Members that the hub wants us to dial."
+
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod
@@ -122,13 +125,18 @@ class GroupBranch(GroupHub):
                     await line.channel.close("another daemon has the group")
                     return
                 self.fetch(line, asked, frame.ref)
-                self.report()
+                self._dialled.discard(self.name_of(line.peer))
+                self.report(came=self.name_of(line.peer))
             case GroupAcknowledgement() as ack if ack.ticket:
                 self._write(LetterKind.KNOWN, did=line.peer, frame=ack.ticket)
             case GroupAcknowledgement() as ack:
                 self.acknowledge(line, ack)
+                did = self.name_of(line.peer)
+                if did in self.machine.leavers and did not in self._cursors:
+                    # The hub need not tell it any more.
+                    self.report(gone={did: ack.ref})
             case GroupPost(number=0) as post:
-                text = json_bytes(post.frame).decode("utf-8")
+                text = json_bytes(dict(post.frame)).decode("utf-8")
                 self._write(LetterKind.SAID, did=line.peer, ref=frame.ref, frame=text)
                 did = self.name_of(line.peer)
                 self._asked[did, frame.ref] = line, time.monotonic()
@@ -146,6 +154,9 @@ class GroupBranch(GroupHub):
                 line = self._wires.find(did)
             if line is not None:
                 line.pass_on([letter.frame.encode("utf-8")])
+        elif letter.kind is LetterKind.DIAL:
+            self._dialled.add(letter.did)
+            self._wires.want(letter.did, letter.frame)
         elif letter.kind is LetterKind.STORED and not self._is_behind:
             self._is_behind = True
             task = asyncio.create_task(self._catch_up())
@@ -177,6 +188,8 @@ class GroupBranch(GroupHub):
         self.report()
         is_idle = not (self._served() or self._asked)
         self._idle = self._idle + 1 if is_idle else 0
+        # By then the hub dials them itself.
+        self._dialled.clear()
         return self._idle < MAX_IDLE
 
     async def read_on(self, *, whole: bool = False) -> None:
@@ -213,9 +226,19 @@ class GroupBranch(GroupHub):
                 if len(events) < FEED:
                     return
 
-    def report(self) -> None:
-        """Tell the hub whom we serve, and how far they are."""
-        self._write(LetterKind.PRESENT, members=self._served())
+    def report(self, *, came: str = "", gone: Mapping[str, int] | None = None) -> None:
+        """Tell the hub whom we serve, and how far they are.
+
+        Args:
+            came: The one that came just now.
+            gone: One that knows that it was removed.
+        """
+        members = {**self._served(), **(gone or {})}
+        self._write(LetterKind.PRESENT, did=came, members=members)
+
+    def needs(self, agent: str) -> bool:
+        """Return whether somebody has to be dialled, or is served."""
+        return self._ids.get(agent, agent) in self._dialled or super().needs(agent)
 
     async def close(self) -> None:
         """End; the members dial again, and nothing is stored here."""

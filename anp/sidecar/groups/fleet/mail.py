@@ -45,10 +45,20 @@ class LetterKind(StrEnum):
     "To the hub: an agent knows of its ticket."
 
     PRESENT = "present"
-    "To the hub: the members that we serve, and how far they are."
+    """To the hub: the members that we serve, and how far they are; `did` is the one
+    that came to us just now."""
+
+    HERE = "here"
+    "To those that have groups: this daemon lives, and can serve members."
+
+    LEFT = "left"
+    "To all sisters: this daemon has left its groups."
 
     ANSWER = "answer"
     "From the hub: a frame for an agent that has a line with us."
+
+    DIAL = "dial"
+    "From the hub: a member is to be dialled, and served; `frame` is its address."
 
     STORED = "stored"
     "From the hub: events were stored."
@@ -67,7 +77,7 @@ class GroupLetter:
     "The number that this agent gave its operation."
 
     frame: str = ""
-    "A frame of the protocol, which is JSON, or the id of a ticket."
+    "A frame of the protocol, which is JSON, the id of a ticket, or an address."
 
     members: dict[str, int] = field(default_factory=dict)
     "DIDs of members, each with the newest event that it has stored."

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from anp.interaction.errors import InteractionError
 from anp.interaction.groups.operations import (
@@ -14,13 +16,12 @@ from anp.interaction.groups.operations import (
     RefusedGroupOperation,
 )
 from anp.protocols.gbz.group_reader import read_group_frame
-from anp.protocols.gbz.group_writer import write_group_frame
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.fleet.branch import GroupBranch
 from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.fleet.holder import GroupHolder, Leases
 from anp.sidecar.groups.fleet.mail import GroupLetter, GroupMail, LetterKind
-from anp.sidecar.groups.hub import MAX_TOLD, GroupHub
+from anp.sidecar.groups.hub import GroupHub
 from anp.sidecar.groups.shelf import GroupShelf
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.tasks.delivery.line import Line
@@ -28,6 +29,10 @@ from anp.sidecar.tasks.delivery.line import Line
 __all__ = ["Sisters"]
 
 logger = logging.getLogger(__name__)
+
+
+PRESENT: Final = 10.0
+"Seconds for which a sister lives that says nothing."
 
 
 class Sisters:
@@ -55,6 +60,9 @@ class Sisters:
         self._own = own
         self._mail = GroupMail(shelf, self._take)
         self._here: dict[str, GroupBranch] = {}
+        self._heard: dict[str, float] = {}
+        "When each sister was heard of last, on the monotonic clock."
+
         self._opening = asyncio.Lock()
         self._answering: set[asyncio.Task[None]] = set()
         holder.looked = self._look
@@ -66,18 +74,23 @@ class Sisters:
 
     def branches_of(self, group: str) -> Branches:
         """Return the desk about the sisters that serve members of a group of ours."""
-        return Branches(group, self._mail.send)
+        return Branches(group, self._shelf.owner, self._mail.send, self._present)
 
     def start(self) -> None:
         """Take letters of sisters from now on."""
         if not self._holder.is_alone:
             self._mail.start()
 
-    async def stop(self) -> None:
+    async def close(self) -> None:
         """Serve nobody any more."""
         for branch in list(self._here.values()):
             await branch.close()
         self._here.clear()
+
+    async def stop(self) -> None:
+        """Tell the sisters that the groups of this daemon are theirs."""
+        for sister in self._present():
+            self._mail.send(sister, GroupLetter(kind=LetterKind.LEFT, group=""))
         await self._mail.stop()
         await asyncio.gather(*self._answering, return_exceptions=True)
 
@@ -118,15 +131,30 @@ class Sisters:
                 self._here[group] = found
             return found
 
+    def _present(self) -> list[str]:
+        now = time.monotonic()
+        return [one for one, at in self._heard.items() if now - at < PRESENT]
+
     async def _look(self, leases: Leases) -> None:
         """End what is another's now, or nobody's; tell the hubs whom we serve."""
+        now = time.time()
+        living = {owner for owner, until in leases.values() if until > now}
+        for sister in living - {self._shelf.owner}:
+            self._mail.send(sister, GroupLetter(kind=LetterKind.HERE, group=""))
         for group, branch in list(self._here.items()):
             is_same = leases.get(group, ("", 0.0))[0] == branch.holder
             if not is_same or not await branch.look():
                 await self.end(group)
 
     async def _take(self, sender: str, letter: GroupLetter) -> None:
+        self._heard[sender] = time.monotonic()
+        if letter.kind is LetterKind.LEFT:
+            del self._heard[sender]
+            await self._holder.look()
+            return
         branch = self._here.get(letter.group)
+        if branch is None and letter.kind is LetterKind.DIAL:
+            branch = await self._open(letter.group)
         if branch is not None:
             if branch.holder == sender:
                 await branch.take_letter(letter)
@@ -136,7 +164,7 @@ class Sisters:
             return
         match letter.kind:
             case LetterKind.PRESENT:
-                hub.present(sender, letter.members)
+                hub.present(sender, letter.members, letter.did)
             case LetterKind.KNOWN:
                 hub.told(letter.did, letter.frame)
             case LetterKind.SAID:
@@ -154,32 +182,23 @@ class Sisters:
             refused = RefusedGroupOperation(
                 group=letter.group, ref=frame.ref, code=exc.code, text=exc.text
             )
-            self._answer(hub, sister, letter, refused)
+            hub.branches.answer(sister, letter.did, refused)
             return
         if not step.events or isinstance(post.content, Membership):
             # What was said is answered by the sister, when it reads the event.
             task = asyncio.create_task(
-                self._answer_later(hub, sister, letter, step.answer)
+                _answer(hub, sister, did=letter.did, answer=step.answer)
             )
             self._answering.add(task)
             task.add_done_callback(self._answering.discard)
 
-    async def _answer_later(
-        self,
-        hub: GroupHub,
-        sister: str,
-        letter: GroupLetter,
-        answer: GroupAcknowledgement,
-    ) -> None:
-        await hub.log.durable()
-        self._answer(hub, sister, letter, answer)
 
-    def _answer(
-        self,
-        hub: GroupHub,
-        sister: str,
-        letter: GroupLetter,
-        answer: GroupAcknowledgement | RefusedGroupOperation,
-    ) -> None:
-        frame = write_group_frame(answer, 0, max_size=MAX_TOLD)
-        hub.branches.answer(sister, letter.did, letter.ref, frame)
+async def _answer(
+    hub: GroupHub, sister: str, *, did: str, answer: GroupAcknowledgement
+) -> None:
+    try:
+        await hub.log.durable()
+    except InteractionError:
+        # It is another sister's by now.
+        return
+    hub.branches.answer(sister, did, answer)

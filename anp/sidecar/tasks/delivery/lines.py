@@ -71,6 +71,9 @@ class Lines:
         self.opened: list[Callable[[Line], None]] = []
         "Are told of each new line, before anything is read from it."
 
+        self.replaced: list[Callable[[Line], None]] = []
+        "Are told of the line that is used when another one with the peer has ended."
+
         self.users: list[Callable[[str], bool]] = []
         "Tell if something else than a session needs the lines with a peer."
 
@@ -89,7 +92,7 @@ class Lines:
         """
         for line in reversed(self._lines.get(agent_name(peer), ())):
             fits = protocol in ("", line.uri) and (line.has_groups or not groups)
-            if fits and not line.closed and line.channel.open:
+            if fits and line.stands:
                 return line
         return None
 
@@ -135,6 +138,8 @@ class Lines:
             if other is not None:
                 # What was under way on this one is lost.
                 self._tell_all(other)
+                for told in self.replaced:
+                    told(other)
 
     async def close(self) -> None:
         """Dial nobody any more."""
