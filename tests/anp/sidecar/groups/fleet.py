@@ -19,7 +19,15 @@ from cache.store import Store
 from tests.anp.sidecar.groups.net import FREE, Net, Node, join, note, texts
 from tests.waiting import until
 
-__all__ = ["SharedStore", "fleet_in", "go_on_after_kill", "grow", "lapse", "settle"]
+__all__ = [
+    "SharedStore",
+    "fleet_in",
+    "go_on_after_kill",
+    "grow",
+    "lapse",
+    "settle",
+    "spread",
+]
 
 
 class SharedStore(Store):
@@ -132,9 +140,36 @@ async def grow(net: FleetNet, nodes: list[Node]) -> None:
     await b.groups.say(group, note(b, group, "without d"))
     await until(lambda: c.groups.known(group).last == last + 2)
     await until(lambda: d.groups.known(group).state is MemberState.REMOVED)
+    await d.groups._members[group].log.settle()
     assert d.groups.known(group).last == last + 1
     await c.groups.leave(group)
     await until(lambda: len(one.groups.known(group).group.members) == 2)
+
+
+async def spread(net: FleetNet, nodes: list[Node]) -> None:
+    """Have a sister dial the members that are its part."""
+    one, other, *members = nodes
+    group = (await one.groups.create(policy=FREE)).group.id
+    for member in members:
+        await join(one, group, member)
+    assert served(other) == set()
+    # It says that it lives, so that it gets its part.
+    await settle(other)
+    hub: Any = one.groups._hubs[group]
+    await until(lambda: bool(hub.branches._alive()))
+    everybody = {member.did: member.address for member in members}
+    part = {did for did, url in everybody.items() if hub.branches.dial(did, url)}
+    await until(lambda: served(other) == part)
+    first, *others = members
+    assert await first.groups.say(group, note(first, group, "first"))
+    for node in (one, *others):
+        assert await texts(node, group, 1) == ["first"]
+    # When the sister is gone, they are the hub's again.
+    await kill(other)
+    await until(lambda: all(cursor.is_here for cursor in hub._cursors.values()))
+    assert await first.groups.say(group, note(first, group, "second"))
+    for node in (one, *others):
+        assert await texts(node, group, 2) == ["first", "second"]
 
 
 def served(node: Node) -> set[str]:

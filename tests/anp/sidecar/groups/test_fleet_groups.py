@@ -15,6 +15,7 @@ from tests.anp.sidecar.groups.fleet import (
     grow,
     lapse,
     settle,
+    spread,
 )
 from tests.anp.sidecar.groups.net import join, note, texts
 from tests.waiting import until
@@ -32,6 +33,12 @@ async def test_members_are_served_by_every_daemon_of_the_fleet(tmp_path: Path) -
     shared = tmp_path / "shared"
     async with fleet_in(tmp_path, lambda: SharedStore(shared), "b", "c", "d") as run:
         await grow(*run)
+
+
+async def test_members_are_spread_over_the_fleet(tmp_path: Path) -> None:
+    shared, names = tmp_path / "shared", ("b", "c", "d", "e")
+    async with fleet_in(tmp_path, lambda: SharedStore(shared), *names) as run:
+        await spread(*run)
 
 
 async def test_one_that_was_away_too_long_stores_and_says_nothing_more(
@@ -70,6 +77,9 @@ async def test_a_daemon_that_stops_leaves_its_groups_at_once(tmp_path: Path) -> 
         # A group of others, in which the fleet takes part, belongs to one of them, too.
         theirs = (await b.groups.create()).group.id
         await join(b, theirs, one)
+        # Those that live are told of it.
+        await settle(other)
+        await until(lambda: bool(one.groups._sisters._heard))
         await one.stop()
         # The member comes by itself to a daemon that has not looked yet.
         await until(lambda: bool(other.groups.all()))
