@@ -192,6 +192,7 @@ class RedisDatabase:
         with self._closing:
             was_open, self._is_open = self._is_open, False
         if was_open:
+            self._box.close()
             self._thread.submit(self._hang_up).result()
             self._thread.shutdown()
 
