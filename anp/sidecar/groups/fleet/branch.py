@@ -19,6 +19,7 @@ from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupFetch,
     GroupPost,
+    Membership,
 )
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
@@ -33,6 +34,16 @@ from cache.errors import RecordError
 __all__ = ["GroupBranch"]
 
 logger = logging.getLogger(__name__)
+
+MOVED: Final = "another daemon has the group"
+
+MAX_ASKED: Final = 1024
+"Operations that wait for the hub, before agents are read no further."
+
+MAX_ASKED_BYTES: Final = 64 * 1024 * 1024
+"Most bytes of them, if all are as large as the group allows, but for a few."
+
+MIN_ASKED: Final = 64
 
 PATIENCE: Final = 20.0
 "Seconds for which the hub may take to answer; a sister takes it over in less."
@@ -78,7 +89,9 @@ class GroupBranch(GroupHub):
             _machine(head, last), shelf, wires, own=own, branches=_Elsewhere(group)
         )
         self._asked: dict[tuple[str, int], tuple[Line, float]] = {}
-        "What members said and the hub did not answer, with the time."
+        "What agents said and the hub did not answer: the line, and the time."
+
+        self._room = asyncio.Event()
 
         self._reading_on = asyncio.Lock()
         self._is_behind = False
@@ -116,13 +129,20 @@ class GroupBranch(GroupHub):
         )
 
     async def hear(self, line: Line, frame: FurtherFrame) -> None:
-        """Take what an agent says on a line of ours."""
+        """Take what an agent says on a line of ours.
+
+        Raises:
+            InteractionError: It is refused.
+        """
+        if self.log.ended:
+            await line.channel.close(MOVED)
+            return
         match frame.operation:
             case GroupFetch() as asked:
                 # What it said before is answered with its number now, not said again.
                 await self.read_on()
                 if self.log.ended:
-                    await line.channel.close("another daemon has the group")
+                    await line.channel.close(MOVED)
                     return
                 self.fetch(line, asked, frame.ref)
                 self._dialled.discard(self.name_of(line.peer))
@@ -136,21 +156,43 @@ class GroupBranch(GroupHub):
                     # The hub need not tell it any more.
                     self.report(gone={did: ack.ref})
             case GroupPost(number=0) as post:
-                text = json_bytes(dict(post.frame)).decode("utf-8")
-                self._write(LetterKind.SAID, did=line.peer, ref=frame.ref, frame=text)
-                did = self.name_of(line.peer)
-                self._asked[did, frame.ref] = line, time.monotonic()
+                await self._pass_on(line, post, frame)
             case GroupPost():
                 raise InteractionError(
                     InteractionFault.NOT_ALLOWED, "the hub of this group is here"
                 )
 
+    async def _pass_on(self, line: Line, post: GroupPost, frame: FurtherFrame) -> None:
+        did = self.name_of(line.peer)
+        if not (isinstance(post.content, Membership) or self.machine.hears(did)):
+            # A stranger's words cost the fleet nothing.
+            raise InteractionError(InteractionFault.UNKNOWN_GROUP, "no such group here")
+        if not await self._has_room():
+            await line.channel.close(MOVED)
+            return
+        text = json_bytes(dict(post.frame)).decode("utf-8")
+        self._write(LetterKind.SAID, did=line.peer, ref=frame.ref, frame=text)
+        self._asked[did, frame.ref] = line, time.monotonic()
+
+    async def _has_room(self) -> bool:
+        """Wait, and read no more of who speaks, while much waits for the hub."""
+        most = MAX_ASKED_BYTES // self.group.policy.max_message
+        while len(self._asked) >= max(MIN_ASKED, min(most, MAX_ASKED)):
+            self._room.clear()
+            await self._room.wait()
+        return not self.log.ended
+
+    def _answered(self, key: tuple[str, int]) -> Line | None:
+        line, _ = self._asked.pop(key, (None, 0.0))
+        self._room.set()
+        return line
+
     async def take_letter(self, letter: GroupLetter) -> None:
         """Take what the sister with the hub tells."""
         if letter.kind is LetterKind.ANSWER:
             did = self.name_of(letter.did)
-            line, _ = self._asked.pop((did, letter.ref), (None, 0.0))
-            if line is None or line.closed:
+            line = self._answered((did, letter.ref))
+            if line is None or not line.stands:
                 line = self._wires.find(did)
             if line is not None:
                 line.pass_on([letter.frame.encode("utf-8")])
@@ -176,13 +218,11 @@ class GroupBranch(GroupHub):
         late = {
             line
             for line, since in self._asked.values()
-            if now - since > PATIENCE and not line.closed
+            if now - since > PATIENCE and line.stands
         }
-        self._asked = {
-            key: (line, since)
-            for key, (line, since) in self._asked.items()
-            if not line.closed and line not in late
-        }
+        for key, (line, _) in list(self._asked.items()):
+            if line in late or not line.stands:
+                self._answered(key)
         for line in late:
             await line.channel.close("the hub does not answer")
         self.report()
@@ -219,7 +259,7 @@ class GroupBranch(GroupHub):
                         self.changed()
                     whole = False
                 for one in events:
-                    self._asked.pop((one.by, one.ref), None)
+                    self._answered((one.by, one.ref))
                 if events:
                     self.machine.recall(number=events[-1].number, by="", ref=0)
                     self.log.follow(events)
@@ -249,16 +289,16 @@ class GroupBranch(GroupHub):
         """End, since another daemon has the hub now; see `GroupHub.lose`."""
         for task in self._tasks:
             task.cancel()
-        lines = {line for line, _ in self._asked.values() if not line.closed}
+        lines = {line for line, _ in self._asked.values() if line.stands}
         await super().lose()
+        self._asked.clear()
+        self._room.set()
         for line in lines:
-            await line.channel.close("another daemon has the group")
+            await line.channel.close(MOVED)
 
     def _served(self) -> dict[str, int]:
         return {
-            one.did: one.acknowledged
-            for one in self._cursors.values()
-            if one.line is not None and not one.line.closed
+            one.did: one.acknowledged for one in self._cursors.values() if one.is_here
         }
 
     def _write(

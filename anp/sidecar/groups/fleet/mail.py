@@ -103,6 +103,9 @@ class GroupMail:
         self._sending: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._ended = False
+        self.lost: Callable[[str], object] = lambda to: None
+        "Told of a daemon that did not get its letters."
+
         # It waits nearly always, so that it would hold one thread of all others.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anpd-mail")
 
@@ -156,22 +159,28 @@ class GroupMail:
                 try:
                     await asyncio.to_thread(self._shelf.send_mail, to, data)
                 except CacheError as exc:
-                    # Members that get no answer say it again.
-                    logger.warning("letters lost count=%d reason=%s", len(batch), exc)
+                    # No later letter may come where an earlier one is missing.
+                    later = self._waiting.pop(to, ())
+                    count = len(batch) + len(later)
+                    logger.warning("letters lost count=%d reason=%s", count, exc)
+                    self.lost(to)
         finally:
             self._sending = None
 
     async def _read(self) -> None:
-        loop, after = asyncio.get_running_loop(), "0"
+        loop, after, is_away = asyncio.get_running_loop(), "0", False
         while not self._ended:
             try:
                 after, found = await loop.run_in_executor(
                     self._thread, self._shelf.mail, after, WAIT
                 )
             except CacheError as exc:
-                logger.warning("letters not read reason=%s", exc)
+                if not is_away:
+                    logger.warning("letters not read reason=%s", exc)
+                is_away = True
                 await asyncio.sleep(WAIT)
                 continue
+            is_away = False
             for data in found:
                 if data:
                     await self._open(data)

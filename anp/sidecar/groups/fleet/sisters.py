@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any, Final
 
 from anp.interaction.errors import InteractionError
 from anp.interaction.groups.operations import (
@@ -64,7 +64,8 @@ class Sisters:
         "When each sister was heard of last, on the monotonic clock."
 
         self._opening = asyncio.Lock()
-        self._answering: set[asyncio.Task[None]] = set()
+        self._working: set[asyncio.Task[None]] = set()
+        self._mail.lost = self._lost
         holder.looked = self._look
 
     @property
@@ -92,7 +93,7 @@ class Sisters:
         for sister in self._present():
             self._mail.send(sister, GroupLetter(kind=LetterKind.LEFT, group=""))
         await self._mail.stop()
-        await asyncio.gather(*self._answering, return_exceptions=True)
+        await asyncio.gather(*self._working, return_exceptions=True)
 
     async def hear(self, group: str, line: Line, frame: FurtherFrame) -> bool:
         """Take what an agent says of a group of a sister; False if it is none."""
@@ -146,6 +147,19 @@ class Sisters:
             if not is_same or not await branch.look():
                 await self.end(group)
 
+    def _lost(self, sister: str) -> None:
+        """Have members say again, in order, what a sister did not get."""
+        for group, branch in list(self._here.items()):
+            if branch.holder == sister:
+                del self._here[group]
+                branch.log.give_up()
+                self._do(branch.lose())
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
     async def _take(self, sender: str, letter: GroupLetter) -> None:
         self._heard[sender] = time.monotonic()
         if letter.kind is LetterKind.LEFT:
@@ -186,11 +200,7 @@ class Sisters:
             return
         if not step.events or isinstance(post.content, Membership):
             # What was said is answered by the sister, when it reads the event.
-            task = asyncio.create_task(
-                _answer(hub, sister, did=letter.did, answer=step.answer)
-            )
-            self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            self._do(_answer(hub, sister, did=letter.did, answer=step.answer))
 
 
 async def _answer(
