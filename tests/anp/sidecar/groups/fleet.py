@@ -15,6 +15,7 @@ from anp.identity.keys import PrivateKey
 from anp.interaction.errors import InteractionError
 from anp.sidecar.groups.member import MemberState
 from anp.sidecar.peers.policy import agent_name
+from cache.errors import StoreUnavailable
 from cache.store import Store
 from tests.anp.sidecar.groups.net import FREE, Net, Node, join, note, texts
 from tests.waiting import until
@@ -24,7 +25,9 @@ __all__ = [
     "fleet_in",
     "go_on_after_kill",
     "grow",
+    "kill",
     "lapse",
+    "served",
     "settle",
     "spread",
 ]
@@ -34,10 +37,15 @@ class SharedStore(Store):
     """A store on disk that says of itself that others use it, too."""
 
     is_shared = True
+    is_cut = False
+    "True while no letter can be sent."
+
     boxes: ClassVar[dict[str, list[bytes]]] = {}
     _posted: ClassVar[threading.Condition] = threading.Condition()
 
     def send_mail(self, box: str, letter: bytes) -> None:
+        if self.is_cut:
+            raise StoreUnavailable("the server is away")
         with self._posted:
             self.boxes.setdefault(box, []).append(letter)
             self._posted.notify_all()
@@ -59,6 +67,12 @@ class FleetNet(Net):
         self.keys["one"] = self.keys["other"] = PrivateKey.generate()
         self.routes: dict[str, str] = {}
         "For a member, the daemon of the fleet to which it comes, if that is up."
+
+    async def start(self, name: str, **config: Any) -> Node:
+        node = await super().start(name, **config)
+        if name in {"one", "other"}:
+            node.address = "ws://fleet/"
+        return node
 
     def reached(self, dialler: str, peer: str) -> Node | None:
         found = self.named(peer)
