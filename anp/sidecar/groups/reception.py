@@ -306,6 +306,10 @@ class GroupReception:
             if hub is not None:
                 hub.wake()
             if member is not None and member.needs_hub():
+                line = self._wires.find(member.head.hub)
+                if line is not None:
+                    # It was there before the group was.
+                    member.opened(line)
                 self._wires.want(member.head.hub, member.head.address)
 
     async def _read(self, names: set[str]) -> None:

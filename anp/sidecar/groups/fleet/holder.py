@@ -109,14 +109,19 @@ class GroupHolder:
 
         One whose lease has ended is taken over.
         """
-        if self.is_alone or group in self._own:
+        if self.is_alone:
             return ""
-        lease = await asyncio.to_thread(self._shelf.lease_of, group)
-        if lease is not None and lease[1] <= time.time():
-            await self._take_ended({group: lease})
+        lease = None
+        if group not in self._own:
             lease = await asyncio.to_thread(self._shelf.lease_of, group)
-        # Whoever took it has read it by now.
-        return "" if lease is None or group in self._own else lease[0]
+            if lease is not None and lease[1] <= time.time():
+                await self._take_ended({group: lease})
+                lease = await asyncio.to_thread(self._shelf.lease_of, group)
+        if group in self._own:
+            async with self._changing:
+                # Whoever took it has read it by now.
+                return ""
+        return "" if lease is None else lease[0]
 
     async def is_a_sisters(self, group: str) -> bool:
         """Wait a while for a group that a sister has; True if it keeps it."""
