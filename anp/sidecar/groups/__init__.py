@@ -12,9 +12,7 @@
   posted.
 * `parts`: Makes the groups of a daemon of its other parts.
 * `wires`: The lines of groups: found, and dialled as long as somebody is needed.
-* `member_seal`: Our desk in a sealed group, with the log and the way to the hub.
-* `sealed_desk`: The seat of a member in a sealed group, between its log and its hub.
-* `seat`: Our seat in one sealed group: what we say is sealed, what comes is opened.
+* `sealing`: Sealed groups as a member has them.
 * `checked_keys`: Keys of DIDs that sign things in groups, checked once each.
 * `reception`: The operations of peers about groups: taken at the hub, or as one of its
   members.

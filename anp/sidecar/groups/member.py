@@ -34,8 +34,8 @@ from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.log import GATHERED, GroupLog
-from anp.sidecar.groups.member_seal import MemberSeal
-from anp.sidecar.groups.sealed_desk import SealedDesk
+from anp.sidecar.groups.sealing.member_seal import MemberSeal
+from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, stored_copy
 from anp.sidecar.groups.signatures import Signatures
 from anp.sidecar.groups.wires import GroupWires, next_ref

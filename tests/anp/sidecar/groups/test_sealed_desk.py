@@ -22,7 +22,7 @@ from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.checked_keys import CheckedKeys, signer_of
-from anp.sidecar.groups.sealed_desk import KEYS, SealedDesk
+from anp.sidecar.groups.sealing.sealed_desk import KEYS, SealedDesk
 from anp.sidecar.groups.shelf import SEALED
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

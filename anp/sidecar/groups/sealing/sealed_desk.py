@@ -18,12 +18,12 @@ from anp.interaction.elements import Message
 from anp.interaction.groups.elements import Group
 from anp.interaction.groups.member_copy import CopyEvent
 from anp.interaction.groups.operations import GroupPost, Membership
-from anp.interaction.sealing.encoding import DidSigner
+from anp.interaction.sealing.encoding import DidSigner, SealingMeans
 from anp.protocols.gbz.group_writer import write_distributed
 from anp.protocols.gbz.sealed_message import keys_of, sealed_of
 from anp.protocols.gbz.writer import written_message
 from anp.sidecar.groups.checked_keys import CheckedKeys, named_keys
-from anp.sidecar.groups.seat import SealedSeat, SeatAlarm, SeatStep
+from anp.sidecar.groups.sealing.seat import SealedSeat, SeatAlarm, SeatStep
 from anp.sidecar.groups.shelf import LOCKED, SEALED, event_bytes
 
 __all__ = ["KEYS", "SealedDesk", "TakenEvent"]
@@ -76,18 +76,11 @@ class SealedDesk:
     ) -> SealedDesk:
         """Return the desk of a group; without rows it begins."""
         keys.trust(signer)
+        means = SealingMeans(signer, keys, os.urandom)
         if rows:
-            seat = SealedSeat.restore(
-                rows, signer=signer, verifies=keys, random_bytes=os.urandom
-            )
+            seat = SealedSeat.restore(rows, means)
         else:
-            seat = SealedSeat(
-                group.id,
-                group.owner,
-                signer=signer,
-                verifies=keys,
-                random_bytes=os.urandom,
-            )
+            seat = SealedSeat(group.id, group.owner, means)
         seat.admins = frozenset(group.admins)
         return cls(seat, keys, group.id)
 

@@ -18,7 +18,7 @@ from anp.interaction.groups.member_copy import CopyEvent
 from anp.protocols.gbz.sealed_message import keys_of
 from anp.protocols.gbz.writer import json_bytes, written_message
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.sealed_desk import SealedDesk
+from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import StoredEvent
 
 __all__ = ["MemberSeal"]
