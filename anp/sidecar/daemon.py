@@ -251,7 +251,7 @@ class Daemon:
             await asyncio.to_thread(self.tasks.folders.clear)
             await asyncio.to_thread(self.tasks.files.spool.load)
             await self.groups.load()
-            self.group_agent.look(at_start=True)
+            self.group_agent.look()
             self.port = await self.links.listen(
                 self.config.listen.host, self.config.listen.port, self._pages
             )

@@ -66,22 +66,24 @@ class GroupAgent:
         self._following: dict[str, asyncio.Task[None]] = {}
         self._at_work: dict[str, set[asyncio.Task[None]]] = {}
 
-    def look(self, *, at_start: bool = False) -> None:
-        """Follow the groups in which this agent is a member.
+    def look(self) -> None:
+        """Follow the groups in which this agent is a member, from now on.
 
-        Args:
-            at_start: The daemon begins: messages from before were for its last life.
+        What was said before was for an earlier life of the daemon, or for the sister
+        of the fleet that had the group.
         """
         if not self._name:
             return
-        for known in self._groups.all():
-            name = known.group.id
-            is_member = known.state is MemberState.MEMBER
-            if is_member and name not in self._following:
-                after = known.last if at_start else _joined(known)
-                self._following[name] = asyncio.create_task(self._follow(name, after))
-            elif not is_member and name in self._following:
-                self._following.pop(name).cancel()
+        now = {
+            known.group.id: known
+            for known in self._groups.all()
+            if known.state is MemberState.MEMBER
+        }
+        for name in self._following.keys() - now.keys():
+            self._following.pop(name).cancel()
+        for name in now.keys() - self._following.keys():
+            after = max(now[name].last, _joined(now[name]))
+            self._following[name] = asyncio.create_task(self._follow(name, after))
 
     async def close(self) -> None:
         """End; a message at work gets no answer."""

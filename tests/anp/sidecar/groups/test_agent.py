@@ -13,6 +13,7 @@ from anp.sidecar.groups.agent import ANSWERS, GroupAgent
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
 from negotiation.need import Capability
+from tests.anp.sidecar.groups.fleet import SharedStore, fleet_in, lapse, settle
 from tests.anp.sidecar.groups.net import Node, join, joined, net_in, texts
 from tests.waiting import until
 
@@ -64,7 +65,7 @@ async def answering(node: Node) -> AsyncIterator[FakeCalls]:
         calls,  # type: ignore[arg-type]  # all that it uses of it
         name="echo.say",
     )
-    agent.look(at_start=True)
+    agent.look()
     node.groups.publish = lambda kind, data: agent.look()
     try:
         yield calls
@@ -122,3 +123,24 @@ async def test_a_message_waits_for_the_owners_word(
             await say(b, group, "may I?")
             assert await texts(b, group, 2) == ["may I?", "heard may I?"]
             await until(lambda: calls.pending == 0)
+
+
+async def test_the_agent_of_a_fleet_goes_with_the_group(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    async with fleet_in(tmp_path, lambda: SharedStore(shared), "b") as (net, nodes):
+        one, other, b = nodes
+        async with answering(one) as first, answering(other) as second:
+            group = (await one.groups.create()).group.id
+            await join(one, group, b)
+            await say(b, group, "one")
+            await texts(b, group, 2)
+            for told, last, now in ((1, one, other), (2, other, one)):
+                lapse(last, group, last.store)
+                await settle(now)
+                # Who dials comes to the first that is up.
+                net.nodes[last.name] = net.nodes.pop(last.name)
+                await settle(last)
+                await say(b, group, now.name)
+                await until(lambda: len(first.heard + second.heard) > told)
+            assert first.heard == [(b.did, {"text": "one"})] * 2
+            assert second.heard == [(b.did, {"text": "other"})]

@@ -14,6 +14,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import GroupPolicy, JoinRule
 from anp.interaction.operations import TaskUpdate
 from anp.interaction.states import TaskState
+from anp.protocols.gbz import GBZ_GROUPS_URI
 from anp.sidecar.groups.hub import GroupHub
 from anp.sidecar.groups.member import MemberState
 from tests.anp.sidecar.groups.net import (
@@ -382,3 +383,21 @@ async def test_old_groups_and_old_events_go(tmp_path: Path) -> None:
         await until(lambda: is_closed(b, group))
         await a.groups.prune()
         assert a.groups.all() == []
+
+
+async def test_the_older_of_two_lines_serves_when_the_newer_one_ends(
+    tmp_path: Path,
+) -> None:
+    async with net_in(tmp_path, "a", "b") as (_, (a, b)):
+        group = await joined(a, b)
+        await a.groups.post(group, [Part.text("over the first")])
+        assert await texts(b, group, 1) == ["over the first"]
+        target = await a.find("b")
+        newer = await a.open(target, None, [])
+        using = await a.lines.begin(newer, GBZ_GROUPS_URI, lambda: True)
+        await a.groups.post(group, [Part.text("over the second")])
+        await texts(b, group, 2)
+        using.channel.cut()  # type: ignore[attr-defined]  # a pipe
+        await a.groups.post(group, [Part.text("over the first again")])
+        assert (await texts(b, group, 3))[-1] == "over the first again"
+        assert await b.groups.say(group, note(b, group, "heard")) is not None
