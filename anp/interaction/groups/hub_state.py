@@ -170,8 +170,9 @@ class HubState:
                 return one
         return None
 
-    def _end(self, ticket: Ticket, act: GroupAct) -> None:
-        self._tickets[ticket.id] = replace(ticket, ended=str(act))
+    def _end(self, ticket: Ticket, act: GroupAct) -> Ticket:
+        ended = self._tickets[ticket.id] = replace(ticket, ended=str(act))
+        return ended
 
     def _unknown(self) -> InteractionError:
         # Not even that there is one of this id is a stranger's to know.

@@ -153,7 +153,8 @@ class GroupMachine(Admissions):
         if sender in self.leavers:
             return
         if sender not in self.floors:
-            raise self._unknown()
+            self._take_back(step, sender, asked.wall_now)
+            return
         if sender == self.group.owner:
             raise refused(
                 InteractionFault.NOT_ALLOWED, "the owner closes the group instead"

@@ -5,6 +5,9 @@
   lives.
 * `hub`: The message distribution module of one group (GBZ-11, GBZ-17): its hub.
 * `member`: One group at another daemon's hub, as this daemon takes part in it.
+* `applications`: Applications to a group of another daemon's hub, which an admin here
+  may decide.
+* `frames`: Frames of groups that are kept here, read again.
 * `log`: The events of one group: stored in batches, read again, and followed.
 * `shelf`: Groups in the store: encrypted, each content sealed for its place.
 * `signatures`: Signatures of members over what they say, made and checked.

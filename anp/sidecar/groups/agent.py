@@ -15,10 +15,7 @@ from typing import Any, Final
 from anp.errors import CallError
 from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.errors import InteractionError
-from anp.protocols.fields import Fields
-from anp.protocols.gbz.group_words import NOT_SIGNED
-from anp.protocols.gbz.reader import read_message
-from anp.protocols.gbz.words import GbzOperation
+from anp.sidecar.groups.frames import message_of
 from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.service import GroupService, KnownGroup, NoGroup
 from anp.sidecar.groups.shelf import SEALED, StoredEvent
@@ -28,16 +25,12 @@ from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.natural import text_argument
 
-__all__ = ["ANSWERS", "GroupAgent", "message_in", "message_of"]
-
-_OF_FRAME: Final = NOT_SIGNED | {"op", "groupId", "sealing"}
+__all__ = ["ANSWERS", "GroupAgent"]
 
 logger = logging.getLogger(__name__)
 
 ANSWERS: Final = "answers"
 "Metadata of an answer: the id of the message that it answers."
-
-MAX_FRAME: Final = 8 * 1024 * 1024
 
 AT_A_TIME: Final = 16
 "Messages of one group that the agent has at a time; those above are not handed over."
@@ -169,22 +162,6 @@ class GroupAgent:
                     raise
                 # The owner's word comes into the store.
                 await asyncio.sleep(WORD_CHECK)
-
-
-def message_of(event: StoredEvent) -> Message | None:
-    """Return the message that an event is, or None for any other event."""
-    return message_in(event.frame())
-
-
-def message_in(frame: dict[str, Any]) -> Message | None:
-    """Return the message of an event's frame, which was checked when it came."""
-    if frame.get("op") != GbzOperation.MESSAGE_SEND:
-        return None
-    said = {name: one for name, one in frame.items() if name not in _OF_FRAME}
-    try:
-        return read_message(Fields(said, "a message"))
-    except InteractionError:
-        return None
 
 
 def _joined(known: KnownGroup) -> int:

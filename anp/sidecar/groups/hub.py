@@ -72,6 +72,9 @@ class _Cursor:
     line: Line | None = None
     "The line on which it asked for events; None while it is away."
 
+    whole: int = 0
+    "Number of the last event that it gets also if it is its own."
+
     until: int = 0
     "Number of the last event that it gets, once it was removed; 0 for no end."
 
@@ -234,6 +237,7 @@ class GroupHub:
             cursor.line = line
             cursor.acknowledged = max(cursor.acknowledged, min(asked.after, after))
             cursor.sent = after
+            cursor.whole = self.group.last if asked.whole else 0
             self._feed(cursor)
 
     def acknowledge(self, line: Line, ack: GroupAcknowledgement) -> None:
@@ -305,8 +309,16 @@ class GroupHub:
         """Tell again after a restart what agents may not know."""
         for one in self.machine.tickets:
             self._ids.setdefault(agent_name(one.did), one.did)
-            is_open = one.is_open(datetime.now(UTC))
-            if one.applied or not is_open or self._own(one.did):
+            if not one.is_open(datetime.now(UTC)):
+                continue
+            if one.applied:
+                self._untold |= {
+                    (tell.to, one.id): _Untold(tell)
+                    for tell in self.machine.tells_of(one)
+                    if not self._own(tell.to)
+                }
+                continue
+            if self._own(one.did):
                 continue
             content = Membership(
                 act=GroupAct.INVITE,
@@ -406,7 +418,7 @@ class GroupHub:
             cursor.sent = one.number
             if one.by == cursor.did and one.ref:
                 posted.append((one.ref, one.number))
-            else:
+            if one.by != cursor.did or not one.ref or one.number <= cursor.whole:
                 is_old = one.number < joined
                 frames.append(_replayed(one.data) if is_old else one.data)
         if posted:

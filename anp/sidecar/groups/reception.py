@@ -173,14 +173,14 @@ class GroupReception:
         if not isinstance(content, Membership):
             raise InteractionError(InteractionFault.NOT_ALLOWED, "it has no number")
         match content.act:
+            case _ if content.act is GroupAct.APPLY or content.member is not None:
+                await member.note_application(content)
             case GroupAct.INVITE if member.state is not MemberState.MEMBER:
                 await self._note_invitation(member, line, content)
             case GroupAct.APPROVE if member.state is MemberState.APPLIED:
                 await member.become(MemberState.MEMBER, content.group)
             case GroupAct.DENY if member.state is MemberState.APPLIED:
                 await member.become(MemberState.DENIED)
-            case GroupAct.APPLY:
-                member.note_application(content)
         self._acknowledge_ticket(line, post, ref)
         self._tell(member)
 

@@ -284,17 +284,19 @@ class GroupService(GroupReception):
         """Approve or deny an application to a group that this agent manages."""
         act = GroupAct.APPROVE if approve else GroupAct.DENY
         known = self._members.get(name)
-        if approve and known is not None and ticket in known.applications:
-            await self._welcome(name, known.applications[ticket].did)
-        await self._change(name, Membership(act=act, ticket=ticket, text=text))
-        if name in self._members:
-            self._members[name].applications.pop(ticket, None)
+        applied = None if known is None else known.applications.find(ticket)
+        if approve and applied is not None:
+            await self._welcome(name, applied.did)
+        decided = Membership(act=act, ticket=ticket, text=text)
+        await self._change(name, decided)
+        if known is not None:
+            await known.note_application(decided)
         return self.known(name)
 
     async def leave(self, name: str) -> KnownGroup:
-        """Leave a group."""
+        """Leave a group, or take back the application to join it."""
         member = self._members.get(name)
-        if member is not None:
+        if member is not None and member.state is not MemberState.APPLIED:
             member.check_state()
         await self._change(name, Membership(act=GroupAct.LEAVE))
         if member is not None:
@@ -393,7 +395,7 @@ class GroupService(GroupReception):
             is_hub=False,
             state=member.state,
             last=member.log.stored_last,
-            tickets=tuple(member.applications.values()),
+            tickets=member.applications.waiting,
             invitation=member.head,
             sealing=None if member.sealing is None else member.sealing.desk.view,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -125,6 +126,10 @@ async def test_a_message_waits_for_the_owners_word(
             await until(lambda: calls.pending == 0)
 
 
+def is_heard(first: FakeCalls, second: FakeCalls, most: int) -> bool:
+    return len(first.heard + second.heard) > most
+
+
 async def test_the_agent_of_a_fleet_goes_with_the_group(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     async with fleet_in(tmp_path, lambda: SharedStore(shared), "b") as (net, nodes):
@@ -141,6 +146,6 @@ async def test_the_agent_of_a_fleet_goes_with_the_group(tmp_path: Path) -> None:
                 net.nodes[last.name] = net.nodes.pop(last.name)
                 await settle(last)
                 await say(b, group, now.name)
-                await until(lambda: len(first.heard + second.heard) > told)
+                await until(partial(is_heard, first, second, told))
             assert first.heard == [(b.did, {"text": "one"})] * 2
             assert second.heard == [(b.did, {"text": "other"})]

@@ -13,7 +13,7 @@ from anp.interaction.groups.hub_records import Ticket
 from anp.protocols.gbz.group_words import NOT_SIGNED
 from anp.protocols.timestamps import read_timestamp
 from anp.sidecar.calls.events import Event
-from anp.sidecar.groups.agent import message_in
+from anp.sidecar.groups.frames import message_in
 from anp.sidecar.groups.service import KnownGroup
 from anp.sidecar.groups.shelf import StoredEvent
 
