@@ -57,6 +57,9 @@ class StoredMember:
     queued: tuple[str, ...] = ()
     "Frames of ours, as JSON, that the hub has not taken."
 
+    preset: tuple[str, ...] | None = None
+    "DIDs that our `[[group]]` names as members, if there is one."
+
     applications: tuple[Ticket, ...] = ()
     "Applications of others that wait for the admins of whom we are one."
 

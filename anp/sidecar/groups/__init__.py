@@ -7,6 +7,8 @@
 * `member`: One group at another daemon's hub, as this daemon takes part in it.
 * `applications`: Applications to a group of another daemon's hub, which an admin here
   may decide.
+* `presets`: The groups of the owner's settings: made at start, and changed as the
+  settings were.
 * `frames`: Frames of groups that are kept here, read again.
 * `log`: The events of one group: stored in batches, read again, and followed.
 * `shelf`: Groups in the store: encrypted, each content sealed for its place.

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import (
     Asked,
     GroupEvent,
@@ -60,6 +60,9 @@ class StoredHub:
     acknowledged: tuple[tuple[str, int], ...] = ()
     "For each member at another daemon, the newest event that it has stored."
 
+    preset: tuple[str, ...] | None = None
+    "DIDs that our `[[group]]` names as members, if there is one."
+
 
 @dataclass(slots=True, eq=False)
 class _Cursor:
@@ -100,6 +103,7 @@ class GroupHub:
         *,
         own: Callable[[str], bool],
         acknowledged: Sequence[tuple[str, int]] = (),
+        preset: tuple[str, ...] | None = None,
     ) -> None:
         """Go on with a group.
 
@@ -107,6 +111,7 @@ class GroupHub:
             own: Tells if a DID is one of this daemon's own.
         """
         self.machine = machine
+        self.preset = preset
         self._wires = wires
         self._own = own
         self._cursors: dict[str, _Cursor] = {}
@@ -144,10 +149,11 @@ class GroupHub:
         wires: GroupWires,
         *,
         own: Callable[[str], bool],
+        founder: str = "",
     ) -> GroupHub:
         """Make a group; InteractionError if it cannot be one."""
         machine, step = GroupMachine.create(
-            group, wall_now=datetime.now(UTC), make_id=new_ticket
+            group, wall_now=datetime.now(UTC), make_id=new_ticket, founder=founder
         )
         made = cls(machine, shelf, wires, own=own)
         made.log.last = 0
@@ -208,6 +214,19 @@ class GroupHub:
         step = self.machine.take(asked)
         self._put(step)
         return step
+
+    def put_preset(
+        self, policy: GroupPolicy, admins: Sequence[str], members: Sequence[str]
+    ) -> None:
+        """Give the group the rules and members of our settings; stored soon."""
+        gone = set(self.preset or ()) - {*members}
+        self.preset = tuple(members)
+        self.machine.preset(policy=policy, admins=admins, gone=gone)
+        for did in gone:
+            for key in [one for one in self._untold if one[0] == did]:
+                del self._untold[key]
+        self.log.put((), head=True)
+        self.changed()
 
     def fetch(self, line: Line, asked: GroupFetch, ref: int) -> None:
         """Send a member what comes after a number, from now on over this line.
@@ -363,6 +382,7 @@ class GroupHub:
             acknowledged=tuple(
                 (one.did, one.acknowledged) for one in self._cursors.values()
             ),
+            preset=self.preset,
         )
         return head_bytes(StoredHub, head), self.group.state is GroupState.OPEN
 

@@ -286,29 +286,35 @@ class GroupMember:
             self._copy.group = group
         if state is MemberState.MEMBER:
             self.sit({})
-        self.log.put((), head=True)
-        await self.log.durable()
+        await self._store_head()
         if state is MemberState.MEMBER:
             line = self._wires.find(self.head.hub)
             if line is not None and self._line is not line:
-                self._line = line
-                self._fetch()
+                # Something may have been said since we are a member.
+                self.opened(line)
             self._wires.want(self.head.hub, self.head.address)
         self._changed(self)
 
     async def note_application(self, told: Membership) -> None:
         """Take what the hub tells an admin of an application, and store it."""
         self.applications.take(told)
-        self.log.put((), head=True)
-        await self.log.durable()
+        await self._store_head()
+
+    async def put_preset(self, members: tuple[str, ...]) -> None:
+        """Note whom our settings name as members."""
+        self.head = replace(self.head, preset=members)
+        await self._store_head()
 
     async def tell(self, head: StoredMember) -> None:
         """Take what the hub tells us of our invitation or application."""
         self.head = replace(head, queued=self.head.queued)
         self._copy.group = head.group
+        await self._store_head()
+        self._changed(self)
+
+    async def _store_head(self) -> None:
         self.log.put((), head=True)
         await self.log.durable()
-        self._changed(self)
 
     # What the hub says.
 

@@ -69,6 +69,12 @@ class KnownGroup:
     invitation: StoredMember | None = None
     "About how we became, or may become, a member elsewhere."
 
+    preset: tuple[str, ...] | None = None
+    "DIDs that a `[[group]]` of our settings names as members, if it has one."
+
+    preset_problems: tuple[str, ...] = ()
+    "Parts of that `[[group]]` that are not in effect, with their reasons."
+
     sealing: dict[str, Any] | None = None
     "Members and alarms of a sealed group; see `SealedDesk.view`."
 
@@ -127,13 +133,15 @@ class GroupService(GroupReception):
         sealed: bool | None = None,
         hub: str = "",
         group: str = "",
+        owner: str = "",
     ) -> KnownGroup:
-        """Make a group whose owner is this agent.
+        """Make a group whose owner is this agent, or another.
 
         Args:
             sealed: The hub must not be able to read it; None as `groups.seal` says.
             hub: Peer that distributes its messages; empty for this daemon.
             group: Its id; empty for a new one.
+            owner: DID of the agent on whose behalf this one makes it.
         """
         if sealed is None:
             sealed = self._config.seal and bool(hub)
@@ -146,7 +154,7 @@ class GroupService(GroupReception):
         group = group or uuid.uuid4().hex
         if not GROUP_ID.fullmatch(group):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
-        if self._is_here(group):
+        if self.is_here(group):
             raise ConflictError("there is a group of this id")
         self._check_places()
         await self._take_new(group)
@@ -154,14 +162,20 @@ class GroupService(GroupReception):
             id=group,
             name=name,
             hub=Party(id=self._identities.canonical, address=self._own_url()),
-            owner=self._identities.canonical,
+            owner=owner or self._identities.canonical,
             admins=tuple([await self._did_of(one) for one in admins]),
             policy=policy or GroupPolicy(),
             sealed=sealed,
         )
         if hub:
             return await self._create_at(made, hub)
-        one = GroupHub.create(made, self._shelf, self._wires, own=self._is_own)
+        one = GroupHub.create(
+            made,
+            self._shelf,
+            self._wires,
+            own=self._is_own,
+            founder=self._identities.canonical if owner else "",
+        )
         self._add_hub(one)
         await one.log.durable()
         return self.known(group)
@@ -387,6 +401,8 @@ class GroupService(GroupReception):
                 state=MemberState.MEMBER if is_open else MemberState.CLOSED,
                 last=hub.log.stored_last,
                 tickets=tuple(one for one in hub.machine.tickets if one.is_open(now)),
+                preset=hub.preset,
+                preset_problems=self.preset_problems.get(name, ()),
             )
         member = self._elsewhere(name)
         return KnownGroup(
@@ -397,6 +413,8 @@ class GroupService(GroupReception):
             last=member.log.stored_last,
             tickets=member.applications.waiting,
             invitation=member.head,
+            preset=member.head.preset,
+            preset_problems=self.preset_problems.get(name, ()),
             sealing=None if member.sealing is None else member.sealing.desk.view,
         )
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from anp.interaction.groups.elements import GroupPolicy, JoinRule
+from anp.interaction.groups.elements import GroupPolicy
 from anp.sidecar.api.operations.task_bodies import ContentBody
 from anp.sidecar.api.requests import PeerName
 from anp.sidecar.api.table import STRICT
@@ -48,14 +48,9 @@ class PolicyBody:
 
     def policy(self) -> GroupPolicy:
         """Return what the body says."""
-        history: int | None = 0
-        if self.history == "all":
-            history = None
-        elif isinstance(self.history, int):
-            history = self.history
-        return GroupPolicy(
-            join=JoinRule(self.join),
-            history=history,
+        return GroupPolicy.of(
+            join=self.join,
+            history=self.history,
             max_members=self.max_members,
             max_message=self.max_message,
             rate=self.rate,
