@@ -5,8 +5,8 @@
   lives.
 * `hub`: The message distribution module of one group (GBZ-11, GBZ-17): its hub.
 * `member`: One group at another daemon's hub, as this daemon takes part in it.
-* `applications`: Applications to a group of another daemon's hub, which an admin here
-  may decide.
+* `standing`: The way in which we take part in a group of another daemon's hub, as it is
+  stored.
 * `presets`: The groups of the owner's settings: made at start, and changed as the
   settings were.
 * `frames`: Frames of groups that are kept here, read again.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -27,7 +26,7 @@ _OF_FRAME: Final = NOT_SIGNED | {"op", "groupId", "sealing"}
 
 
 def own_post(
-    frame: Mapping[str, Any], number: int = 0, *, by: str = "", epoch: int = 0
+    frame: dict[str, Any], number: int = 0, *, by: str = "", epoch: int = 0
 ) -> GroupPost:
     """Return what we said ourselves, in the place that the hub gave it.
 

@@ -13,11 +13,10 @@ from typing import Any
 from anp.interaction.elements import Message
 from anp.interaction.errors import InteractionError, InteractionFault, fault_of
 from anp.interaction.groups.elements import Group, GroupState
-from anp.interaction.groups.member_copy import CopyEvent, GroupCopy
+from anp.interaction.groups.member_copy import CopyEvent
 from anp.interaction.groups.member_state import (
     MemberState,
     StoredMember,
-    why_no_member,
 )
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
@@ -29,13 +28,13 @@ from anp.interaction.groups.operations import (
 from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
-from anp.sidecar.groups.applications import Applications
 from anp.sidecar.groups.frames import own_post
 from anp.sidecar.groups.log import GATHERED, GroupLog
 from anp.sidecar.groups.sealing.member_seal import MemberSeal
 from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, stored_copy
 from anp.sidecar.groups.signatures import Signatures
+from anp.sidecar.groups.standing import MemberStanding
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
 
@@ -56,7 +55,7 @@ DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
 "Opens the desk in a sealed group under a DID of ours, with the rows that it stored."
 
 
-class GroupMember:
+class GroupMember(MemberStanding):
     """One group whose hub is another daemon."""
 
     def __init__(
@@ -79,16 +78,13 @@ class GroupMember:
             last: Number up to which everything is stored.
             changed: Told when its state changes.
         """
-        self.head = head
+        super().__init__(head, last=last, is_own=is_own, changed=lambda: changed(self))
         self._wires = wires
         self._signatures = signatures
-        self._changed = changed
-        self._is_own = is_own
         self._desk_of = desk_of
         self.sealing: MemberSeal | None = None
         "Our part in a sealed group, as soon as we are a member."
 
-        self._copy = GroupCopy(head.group, last=last)
         self._marks: dict[int, str] = {}
         "Findings about events that came, by number, those included that wait."
 
@@ -98,7 +94,6 @@ class GroupMember:
         "Operations about members, which become events, too."
 
         self._taking = asyncio.Lock()
-        self.applications = Applications(head.applications)
         self._acknowledged = 0
         self._gap: asyncio.TimerHandle | None = None
         self._lost = 0
@@ -121,28 +116,6 @@ class GroupMember:
         for text in head.queued:
             frame = json.loads(text)
             self._queued[frame["ref"]] = frame
-
-    @property
-    def group(self) -> Group:
-        """The group, as far as we know."""
-        return self._copy.group
-
-    @property
-    def own(self) -> str:
-        """The DID under which the group knows us."""
-        members = self.group.members
-        return next((one.id for one in members if self._is_own(one.id)), self.head.own)
-
-    @property
-    def state(self) -> MemberState:
-        """The way in which we take part."""
-        return self.head.state
-
-    def check_state(self) -> None:
-        """Check that we are a member; InteractionError with the reason if not."""
-        why = why_no_member(self.state)
-        if why is not None:
-            raise InteractionError(InteractionFault.NOT_ALLOWED, why)
 
     def needs_hub(self) -> bool:
         """Return whether there has to be a line to the hub."""
@@ -290,31 +263,12 @@ class GroupMember:
         if state is MemberState.MEMBER:
             line = self._wires.find(self.head.hub)
             if line is not None and self._line is not line:
+                self._line = line
+                self._fetch()
                 # Something may have been said since we are a member.
-                self.opened(line)
+                self._say_again()
             self._wires.want(self.head.hub, self.head.address)
-        self._changed(self)
-
-    async def note_application(self, told: Membership) -> None:
-        """Take what the hub tells an admin of an application, and store it."""
-        self.applications.take(told)
-        await self._store_head()
-
-    async def put_preset(self, members: tuple[str, ...]) -> None:
-        """Note whom our settings name as members."""
-        self.head = replace(self.head, preset=members)
-        await self._store_head()
-
-    async def tell(self, head: StoredMember) -> None:
-        """Take what the hub tells us of our invitation or application."""
-        self.head = replace(head, queued=self.head.queued)
-        self._copy.group = head.group
-        await self._store_head()
-        self._changed(self)
-
-    async def _store_head(self) -> None:
-        self.log.put((), head=True)
-        await self.log.durable()
+        self._told()
 
     # What the hub says.
 
@@ -466,7 +420,7 @@ class GroupMember:
         self.head = replace(self.head, state=state, group=self.group)
         if state is not MemberState.MEMBER:
             self._give_up()
-        self._changed(self)
+        self._told()
 
     def _give_up(self) -> None:
         """Drop what the hub did not take, since it takes nothing of us any more."""
