@@ -203,3 +203,11 @@ async def test_words_of_the_hub_in_the_name_of_a_member_are_marked() -> None:
     (alarm,) = hub.agents["bob"].desk.view["alarms"]
     assert alarm["by"] == hub.agents["ann"].did
     assert hub.agents["bob"].texts() == []
+    # It is known after a restart, and stored only when there is a new one.
+    desk, signer = hub.agents["bob"].desk, signer_of(hub.identities["bob"])
+    rows = {name: row for name, row in desk.rows().items() if row is not None}
+    again = SealedDesk.open(
+        hub.machine.group, rows, signer=signer, keys=hub.agents["bob"].keys
+    )
+    assert again.view == desk.view
+    assert "alarms" not in desk.rows()
