@@ -162,6 +162,7 @@ class Daemon:
             dispatcher=self.dispatcher,
             finder=self.finder,
             identities=self.identities,
+            groups=self.groups,
         )
         self.housekeeper = Housekeeper(
             self.store,

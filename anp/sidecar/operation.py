@@ -64,6 +64,7 @@ async def _reload(daemon: Daemon) -> Reloaded:
     daemon.consensus.publishes = found.config.publishes
     daemon.caller.forget_routes()
     daemon.keep_links()
+    daemon.group_agent.look()
     if daemon.on_config is not None:
         daemon.on_config(found.config)
     daemon.last_reload_failed = False

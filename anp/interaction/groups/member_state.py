@@ -60,6 +60,9 @@ class StoredMember:
     preset: tuple[str, ...] | None = None
     "DIDs that our `[[group]]` names as members, if there is one."
 
+    at_work: tuple[str, ...] = ()
+    "Ids of the offers that we accepted, or are about to, and have not ended."
+
     applications: tuple[Ticket, ...] = ()
     "Applications of others that wait for the admins of whom we are one."
 

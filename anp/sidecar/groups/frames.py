@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from anp.interaction.elements import Message
 from anp.interaction.errors import InteractionError
-from anp.interaction.groups.operations import GroupPost
+from anp.interaction.groups.operations import GroupContent, GroupPost, Membership
 from anp.protocols.fields import Fields
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_words import NOT_SIGNED
@@ -18,7 +18,7 @@ from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["message_in", "message_of", "own_post"]
+__all__ = ["message_in", "message_of", "own_post", "work_of"]
 
 MAX_FRAME: Final = 8 * 1024 * 1024
 
@@ -39,6 +39,19 @@ def own_post(
     return replace(
         read.operation, number=number, by=by, epoch=epoch, at=datetime.now(UTC)
     )
+
+
+def work_of(event: StoredEvent) -> GroupContent | None:
+    """Return what an event says of a task: an offer, a change, a message; else None."""
+    if b'"task' not in event.data:
+        return None
+    read = read_group_frame(event.data, max_size=len(event.data))
+    operation = read.operation
+    if not isinstance(operation, GroupPost) or isinstance(
+        operation.content, Membership
+    ):
+        return None
+    return operation.content
 
 
 def message_of(event: StoredEvent) -> Message | None:

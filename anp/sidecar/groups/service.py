@@ -8,7 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,13 +16,13 @@ from anp.errors import CallError, ConflictError, ErrorKind
 from anp.interaction.elements import Message, MessagePurpose, Part, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
-from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.operations import (
     GroupAct,
     GroupContent,
     GroupPost,
     Membership,
 )
+from anp.interaction.states import is_terminal
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
 from anp.sidecar.groups.hub import GroupHub
@@ -37,6 +37,7 @@ from anp.sidecar.groups.reception import (
     NoGroup,
 )
 from anp.sidecar.groups.shelf import StoredEvent
+from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.groups.wires import next_ref
 from anp.sidecar.peers.policy import agent_name
 
@@ -46,37 +47,6 @@ logger = logging.getLogger(__name__)
 
 DAY: Final = 86_400.0
 "Seconds."
-
-
-@dataclass(frozen=True, slots=True)
-class KnownGroup:
-    """A group as this daemon's agent sees it."""
-
-    group: Group
-    own: str
-    "The DID under which the agent takes part."
-
-    is_hub: bool
-    "This daemon distributes its messages."
-
-    state: MemberState
-    last: int
-    "Number of the newest event that is here."
-
-    tickets: tuple[Ticket, ...] = ()
-    "Open invitations and applications, for who may see them."
-
-    invitation: StoredMember | None = None
-    "About how we became, or may become, a member elsewhere."
-
-    preset: tuple[str, ...] | None = None
-    "DIDs that a `[[group]]` of our settings names as members, if it has one."
-
-    preset_problems: tuple[str, ...] = ()
-    "Parts of that `[[group]]` that are not in effect, with their reasons."
-
-    sealing: dict[str, Any] | None = None
-    "Members and alarms of a sealed group; see `SealedDesk.view`."
 
 
 class GroupService(GroupReception):
@@ -423,16 +393,21 @@ class GroupService(GroupReception):
         return [self.known(name) for name in (*self._hubs, *self._members)]
 
     async def watch(
-        self, name: str, *, after: int = 0
+        self, name: str, *, after: int = 0, within: bool = False
     ) -> AsyncGenerator[StoredEvent, None]:
-        """Yield the events of a group from a number on, and wait for new ones."""
-        async with contextlib.aclosing(self.watch_pages(name, after=after)) as pages:
+        """Yield the events of a group from a number on, and wait for new ones.
+
+        Args:
+            within: A part of the daemon follows, which counts as no watcher.
+        """
+        found = self.watch_pages(name, after=after, within=within)
+        async with contextlib.aclosing(found) as pages:
             async for page in pages:
                 for one in page:
                     yield one
 
     async def watch_pages(
-        self, name: str, *, after: int = 0, early: bool = False
+        self, name: str, *, after: int = 0, early: bool = False, within: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield events as `watch` does, all at once that are there.
 
@@ -442,9 +417,10 @@ class GroupService(GroupReception):
         """
         hub = self._hubs.get(name)
         if hub is None:
-            pages = self._elsewhere(name).log.watch(after=after, early=early)
+            log = self._elsewhere(name).log
+            pages = log.watch(after=after, early=early, within=within)
         else:
-            pages = hub.log.watch(after=after)
+            pages = hub.log.watch(after=after, within=within)
         async with contextlib.aclosing(pages):
             async for page in pages:
                 yield page if hub is None else [await self._marked(x) for x in page]
@@ -463,6 +439,22 @@ class GroupService(GroupReception):
         logs = [one.log for one in self._hubs.values()]
         logs += [one.log for one in self._members.values()]
         return sum(one.watchers for one in logs)
+
+    # Tasks that were offered to a group, and that this agent accepted.
+
+    def at_work(self, name: str) -> Sequence[str]:
+        """Return the ids of the offers that were accepted here, and have not ended."""
+        hub = self._hubs.get(name)
+        if hub is None:
+            return self._elsewhere(name).head.at_work
+        own = self.known(name).own
+        offers = hub.machine.offers.all
+        return [x.id for x in offers if x.executor == own and not is_terminal(x.state)]
+
+    async def note_at_work(self, name: str, task: str, *, is_begun: bool) -> None:
+        """Note that an offer is about to be accepted here, or that it has ended."""
+        if name not in self._hubs:
+            await self._elsewhere(name).note_at_work(task, is_begun=is_begun)
 
     async def forget(self, name: str) -> None:
         """Delete what is kept here of a group that this agent is not in any more."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group
@@ -19,10 +19,13 @@ from anp.interaction.groups.member_state import (
 from anp.interaction.groups.operations import GroupAct, Membership
 from anp.sidecar.groups.log import GroupLog
 
-__all__ = ["Applications", "MemberStanding"]
+__all__ = ["Applications", "KnownGroup", "MemberStanding"]
 
 MAX_KNOWN: Final = 256
 "Applications of one group that are known here; a hub has no more that wait."
+
+MAX_AT_WORK: Final = 256
+"Offers of a group at which an agent is; above it the oldest are not reported again."
 
 
 class Applications:
@@ -57,6 +60,37 @@ class Applications:
                 address=told.member.address,
                 text=told.text,
             )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGroup:
+    """A group as this daemon's agent sees it."""
+
+    group: Group
+    own: str
+    "The DID under which the agent takes part."
+
+    is_hub: bool
+    "This daemon distributes its messages."
+
+    state: MemberState
+    last: int
+    "Number of the newest event that is here."
+
+    tickets: tuple[Ticket, ...] = ()
+    "Open invitations and applications, for who may see them."
+
+    invitation: StoredMember | None = None
+    "About how we became, or may become, a member elsewhere."
+
+    preset: tuple[str, ...] | None = None
+    "DIDs that a `[[group]]` of our settings names as members, if it has one."
+
+    preset_problems: tuple[str, ...] = ()
+    "Parts of that `[[group]]` that are not in effect, with their reasons."
+
+    sealing: dict[str, Any] | None = None
+    "Members and alarms of a sealed group; see `SealedDesk.view`."
 
 
 class MemberStanding:
@@ -109,6 +143,13 @@ class MemberStanding:
     async def put_preset(self, members: tuple[str, ...]) -> None:
         """Note whom our settings name as members."""
         self.head = replace(self.head, preset=members)
+        await self._store_head()
+
+    async def note_at_work(self, task: str, *, is_begun: bool) -> None:
+        """Note that we are about to accept an offer, or that our work on it ended."""
+        others = tuple(one for one in self.head.at_work if one != task)
+        at_work = (*others, task) if is_begun else others
+        self.head = replace(self.head, at_work=at_work[-MAX_AT_WORK:])
         await self._store_head()
 
     async def tell(self, head: StoredMember) -> None:

@@ -397,7 +397,7 @@ async def test_the_older_of_two_lines_serves_when_the_newer_one_ends(
         using = await a.lines.begin(newer, GBZ_GROUPS_URI, lambda: True)
         await a.groups.post(group, [Part.text("over the second")])
         await texts(b, group, 2)
-        await using.channel.close()
+        await using.channel.close("ended")
         await a.groups.post(group, [Part.text("over the first again")])
         assert (await texts(b, group, 3))[-1] == "over the first again"
         assert await b.groups.say(group, note(b, group, "heard")) is not None

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from anp.interaction.groups.elements import GroupPolicy
-from anp.sidecar.api.operations.task_bodies import ContentBody
+from anp.sidecar.api.operations.task_bodies import ContentBody, GroupId
 from anp.sidecar.api.requests import PeerName
 from anp.sidecar.api.table import STRICT
 
@@ -21,8 +21,6 @@ __all__ = [
     "RemoveBody",
     "TicketBody",
 ]
-
-GroupId = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]
 
 Words = Annotated[str, Field(max_length=8192)]
 
