@@ -65,6 +65,7 @@ async def _reload(daemon: Daemon) -> Reloaded:
     daemon.caller.forget_routes()
     daemon.keep_links()
     daemon.group_agent.look()
+    daemon.group_presets.replace(found.config.group)
     if daemon.on_config is not None:
         daemon.on_config(found.config)
     daemon.last_reload_failed = False

@@ -30,9 +30,15 @@ from tests.clauses import clause
 from tests.waiting import until
 
 
-def daemon(folder: Path, name: str, **flags: Any) -> Daemon:
+def daemon(folder: Path, name: str, text: str = "", **flags: Any) -> Daemon:
+    """Return a daemon with a function that doubles.
+
+    Args:
+        text: Its configuration file.
+    """
     home = Home(folder / name)
     home.create()
+    home.config_file.write_text(text)
     (folder / "group_functions.py").write_text(
         "def twice(number: int) -> dict[str, int]:\n    return {'twice': number * 2}\n"
     )
@@ -164,6 +170,28 @@ async def test_a_task_for_a_group_is_done_by_the_first_that_accepts_it(
             assert "no member accepted it" in found["reason"]
             (offer,) = a.groups._hubs[group].machine.offers.all[1:]
             assert (offer.executor, offer.state) == ("", "canceled")
+
+
+@clause("GBZ-13")
+async def test_the_group_of_the_settings_is_there_after_the_start(
+    tmp_path: Path,
+) -> None:
+    async with daemons(tmp_path, "b") as (b,):
+        table = f'[[group]]\nname = "Build"\nmembers = ["{place(b)}"]\n'
+        a = daemon(tmp_path, "a", table)
+        async with a.running():
+            await until(lambda: bool(b.groups.all()))
+            (invited,) = b.groups.all()
+            assert (invited.state, invited.group.name) == (MemberState.INVITED, "Build")
+            await b.groups.accept(invited.group.id, is_owner=True)
+            transport = httpx.ASGITransport(make_app(a, door=Door()))
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://anpd"
+            ) as api:
+                (shown,) = (await api.get("/v1/groups")).json()["groups"]
+            assert shown["preset"] == {"members": [b.did], "problems": []}
+            assert shown["id"] == invited.group.id
+            assert {one["id"] for one in shown["members"]} == {shown["own"], b.did}
 
 
 async def test_events_go_on_after_the_last_one_that_was_read(tmp_path: Path) -> None:

@@ -227,6 +227,10 @@ class GroupHub:
                 del self._untold[key]
         self.log.put((), head=True)
         self.changed()
+        told = GroupAcknowledgement(group=self.group.id, ref=1, state=self.group)
+        for cursor in self._cursors.values():
+            if not cursor.until and cursor.line is not None and self._is_there(cursor):
+                cursor.line.say(told)
 
     def fetch(self, line: Line, asked: GroupFetch, ref: int) -> None:
         """Send a member what comes after a number, from now on over this line.

@@ -31,6 +31,8 @@ FIRST_WAIT: Final = 1.0
 
 MOST_WAIT: Final = 60.0
 
+NAMED_NO_MORE: Final = "the settings name it no more; it goes on as it is"
+
 
 @dataclass(frozen=True, slots=True)
 class _Named:
@@ -69,17 +71,36 @@ class GroupPresets:
         self._groups = groups
         self._finder = finder
         self._own = own
-        self._waiting = {self.id_of(one): one for one in entries}
+        self._entries = tuple(entries)
+        self._waiting: dict[str, GroupEntry] = {}
         self._running: asyncio.Task[None] | None = None
 
     def id_of(self, entry: GroupEntry) -> str:
         """Return the id of the group that an entry is about."""
         return uuid.uuid5(uuid.NAMESPACE_OID, f"{self._own}/{entry.name}").hex
 
+    @property
+    def is_settled(self) -> bool:
+        """True when all that the settings say was tried, and nothing is waited for."""
+        return not self._waiting
+
     def start(self) -> None:
         """Make and change the groups, beside everything else."""
+        self._waiting = {self.id_of(one): one for one in self._entries}
+        for known in self._groups.all():
+            if known.preset is not None and known.group.id not in self._waiting:
+                self._groups.preset_problems[known.group.id] = (NAMED_NO_MORE,)
         if self._waiting:
             self._running = asyncio.create_task(self._run())
+
+    def replace(self, entries: Iterable[GroupEntry]) -> None:
+        """Go by other settings from now on."""
+        entries = tuple(entries)
+        if entries != self._entries:
+            self._entries = entries
+            if self._running is not None:
+                self._running.cancel()
+            self.start()
 
     async def close(self) -> None:
         """End; the next start goes on."""

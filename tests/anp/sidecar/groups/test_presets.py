@@ -35,7 +35,7 @@ async def set_up(node: Node, **entry: Any) -> AsyncIterator[str]:
     found, group = presets(node, **entry)
     found.start()
     try:
-        await until(lambda: not found._waiting)
+        await until(lambda: found.is_settled)
         yield group
     finally:
         await found.close()
@@ -79,6 +79,17 @@ async def test_the_settings_make_a_group_and_change_it(tmp_path: Path) -> None:
         assert known.group.policy.join is JoinRule.BOTH
         await until(lambda: b.groups.known(group).group.policy.join is JoinRule.BOTH)
         assert known.preset_problems == ()
+        # A reload is told to members that are there; what it leaves out goes on.
+        found, _ = presets(a, members=("b",))
+        found.start()
+        entry = GroupEntry(name="Nightly build", members=("b",), rate=9)
+        found.replace([entry])
+        await until(lambda: b.groups.known(group).group.policy.rate == 9)
+        await until(lambda: found.is_settled)
+        found.replace([])
+        (problem,) = a.groups.known(group).preset_problems
+        assert "goes on as it is" in problem
+        await found.close()
 
 
 @clause("GBZ-13", "GBZ-16")
