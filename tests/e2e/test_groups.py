@@ -30,15 +30,9 @@ from tests.clauses import clause
 from tests.waiting import until
 
 
-def daemon(folder: Path, name: str, text: str = "", **flags: Any) -> Daemon:
-    """Return a daemon with a function that doubles.
-
-    Args:
-        text: Its configuration file.
-    """
+def daemon(folder: Path, name: str, **flags: Any) -> Daemon:
     home = Home(folder / name)
     home.create()
-    home.config_file.write_text(text)
     (folder / "group_functions.py").write_text(
         "def twice(number: int) -> dict[str, int]:\n    return {'twice': number * 2}\n"
     )
@@ -178,7 +172,10 @@ async def test_the_group_of_the_settings_is_there_after_the_start(
 ) -> None:
     async with daemons(tmp_path, "b") as (b,):
         table = f'[[group]]\nname = "Build"\nmembers = ["{place(b)}"]\n'
-        a = daemon(tmp_path, "a", table)
+        home = Home(tmp_path / "a")
+        home.create()
+        home.config_file.write_text(table)
+        a = daemon(tmp_path, "a")
         async with a.running():
             await until(lambda: bool(b.groups.all()))
             (invited,) = b.groups.all()
