@@ -13,23 +13,21 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import (
     Asked,
     GroupEvent,
-    GroupTell,
     HubHead,
     HubStep,
 )
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
-    GroupAct,
     GroupFetch,
     GroupPost,
     Membership,
@@ -38,7 +36,8 @@ from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
-from anp.sidecar.groups.wires import GroupWires, next_ref
+from anp.sidecar.groups.tickets import TicketNews
+from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line
 
@@ -61,6 +60,9 @@ class StoredHub:
     acknowledged: tuple[tuple[str, int], ...] = ()
     "For each member at another daemon, the newest event that it has stored."
 
+    preset: tuple[str, ...] | None = None
+    "DIDs that our `[[group]]` names as members, if there is one."
+
 
 @dataclass(slots=True, eq=False)
 class _Cursor:
@@ -73,6 +75,9 @@ class _Cursor:
     line: Line | None = None
     "The line on which it asked for events; None while it is away."
 
+    whole: int = 0
+    "Number of the last event that it gets also if it is its own."
+
     until: int = 0
     "Number of the last event that it gets, once it was removed; 0 for no end."
 
@@ -82,14 +87,6 @@ class _Cursor:
     def is_here(self) -> bool:
         """True while its line stands."""
         return self.line is not None and self.line.stands
-
-
-@dataclass(slots=True)
-class _Untold:
-    """Something about a ticket that its agent has not acknowledged."""
-
-    tell: GroupTell
-    ref: int = field(default_factory=next_ref)
 
 
 class GroupHub:
@@ -104,6 +101,7 @@ class GroupHub:
         own: Callable[[str], bool],
         branches: Branches,
         acknowledged: Sequence[tuple[str, int]] = (),
+        preset: tuple[str, ...] | None = None,
     ) -> None:
         """Go on with a group.
 
@@ -112,6 +110,7 @@ class GroupHub:
             branches: The sisters that serve members, in a fleet.
         """
         self.machine = machine
+        self.preset = preset
         self._wires = wires
         self._own = own
         self.branches = branches
@@ -119,7 +118,7 @@ class GroupHub:
         self.first = 1
         "Number of the oldest event that is kept."
 
-        self._untold: dict[tuple[str, str], _Untold] = {}
+        self._news = TicketNews(machine.group.id, wires, branches)
         self._ids: dict[str, str] = {}
         self.changed: Callable[[], object] = lambda: None
         "Told when members or tickets change."
@@ -140,7 +139,9 @@ class GroupHub:
             # One that was removed while it was away is told so.
             if number and not own(did):
                 self._cursors[did] = _Cursor(did, "", number - 1, until=number)
-        self._tell_tickets()
+        for one in machine.tickets:
+            self._ids.setdefault(agent_name(one.did), one.did)
+        self._news.restore(machine, own)
 
     @classmethod
     def create(
@@ -151,10 +152,11 @@ class GroupHub:
         *,
         own: Callable[[str], bool],
         branches: Branches,
+        founder: str = "",
     ) -> GroupHub:
         """Make a group; InteractionError if it cannot be one."""
         machine, step = GroupMachine.create(
-            group, wall_now=datetime.now(UTC), make_id=new_ticket
+            group, wall_now=datetime.now(UTC), make_id=new_ticket, founder=founder
         )
         made = cls(machine, shelf, wires, own=own, branches=branches)
         made.log.last = 0
@@ -169,7 +171,7 @@ class GroupHub:
     def needs(self, agent: str) -> bool:
         """Return whether something waits for an agent, by its name."""
         did = self._ids.get(agent, agent)
-        if any(name == did for name, _ in self._untold):
+        if self._news.waits_for(did):
             return True
         cursor = self._cursors.get(did)
         if cursor is None:
@@ -216,6 +218,26 @@ class GroupHub:
         self._put(step)
         return step
 
+    def put_preset(
+        self, policy: GroupPolicy, admins: Sequence[str], members: Sequence[str]
+    ) -> None:
+        """Give the group the rules and members of our settings; stored soon."""
+        gone = set(self.preset or ()) - {*members}
+        self.preset = tuple(members)
+        self.machine.preset(policy=policy, admins=admins, gone=gone)
+        for did in gone:
+            self._news.drop(did)
+        self.log.put((), head=True)
+        self.changed()
+        told = GroupAcknowledgement(group=self.group.id, ref=1, state=self.group)
+        for cursor in self._cursors.values():
+            if cursor.until:
+                continue
+            if cursor.line is not None and self._is_there(cursor):
+                cursor.line.say(told)
+            else:
+                self.branches.tell(cursor.did, told)
+
     def fetch(self, line: Line, asked: GroupFetch, ref: int) -> None:
         """Send a member what comes after a number, from now on over this line.
 
@@ -234,17 +256,14 @@ class GroupHub:
             after=after,
             state=self.group if is_member else None,
         )
-        self._untold = {
-            key: one
-            for key, one in self._untold.items()
-            if key[0] != did or one.tell.content.act is not GroupAct.APPROVE
-        }
+        self._news.joined(did)
         line.say(answer)
         if cursor is not None:
             cursor.line = line
             self.branches.came(did, cursor.address)
             cursor.acknowledged = max(cursor.acknowledged, min(asked.after, after))
             cursor.sent = after
+            cursor.whole = self.group.last if asked.whole else 0
             self._feed(cursor)
 
     def acknowledge(self, line: Line, ack: GroupAcknowledgement) -> None:
@@ -277,7 +296,7 @@ class GroupHub:
 
     def told(self, did: str, ticket: str) -> None:
         """Note that an agent knows of its ticket."""
-        self._untold.pop((self.name_of(did), ticket), None)
+        self._news.known(self.name_of(did), ticket)
 
     def present(self, sister: str, members: Mapping[str, int], came: str) -> None:
         """Take a sister's word about the members that it serves.
@@ -295,17 +314,11 @@ class GroupHub:
             number = min(number, self.log.stored_last)
             cursor.acknowledged = max(cursor.acknowledged, number)
             self._is_done(cursor)
-        new = self.branches.present(sister, served)
-        for (did, _), one in self._untold.items():
-            if did in new:
-                self.branches.tell(did, self._told(one), one.ref)
+        self._news.came(self.branches.present(sister, served))
 
     def opened(self, line: Line) -> None:
         """Tell an agent that is there again what it does not know."""
-        did = self.name_of(line.peer)
-        for (name, _), one in self._untold.items():
-            if name == did:
-                self._tell(line, one)
+        self._news.opened(self.name_of(line.peer), line)
 
     async def close(self) -> None:
         """Store what waits, cursors included."""
@@ -335,47 +348,14 @@ class GroupHub:
             if self._own(tell.to):
                 # It sees the tickets themselves.
                 continue
-            one = _Untold(tell)
-            self._untold[tell.to, tell.content.ticket] = one
             self._ids.setdefault(agent_name(tell.to), tell.to)
-            line = self._wires.find(tell.to)
-            if line is not None:
-                self._tell(line, one)
-            if self.branches.serves(tell.to):
-                self.branches.tell(tell.to, self._told(one), one.ref)
-            else:
-                self._wires.want(tell.to, tell.address)
+            self._news.tell(tell)
         if step.events or step.changed:
             self.log.put([_stored(one) for one in step.events], head=step.changed)
 
-    def _tell(self, line: Line, one: _Untold) -> None:
-        line.say(self._told(one), one.ref)
-
-    def _told(self, one: _Untold) -> GroupPost:
-        return GroupPost(group=self.group.id, content=one.tell.content)
-
-    def _tell_tickets(self) -> None:
-        """Tell again after a restart what agents may not know."""
-        for one in self.machine.tickets:
-            self._ids.setdefault(agent_name(one.did), one.did)
-            is_open = one.is_open(datetime.now(UTC))
-            if one.applied or not is_open or self._own(one.did):
-                continue
-            content = Membership(
-                act=GroupAct.INVITE,
-                ticket=one.id,
-                by=one.by,
-                group=self.group,
-                expires=one.expires,
-                text=one.text,
-            )
-            tell = GroupTell(to=one.did, address=one.address, content=content)
-            self._untold[one.did, one.id] = _Untold(tell)
-
     def wake(self) -> None:
         """Dial those for whom something waits, after a restart."""
-        for one in self._untold.values():
-            self._wires.want(one.tell.to, one.tell.address)
+        self._news.wake()
         for cursor in self._cursors.values():
             if cursor.acknowledged < (cursor.until or self.log.stored_last):
                 self._wires.want(cursor.did, cursor.address)
@@ -404,6 +384,7 @@ class GroupHub:
             acknowledged=tuple(
                 (one.did, one.acknowledged) for one in self._cursors.values()
             ),
+            preset=self.preset,
         )
         return head_bytes(StoredHub, head), self.group.state is GroupState.OPEN
 
@@ -462,7 +443,7 @@ class GroupHub:
             cursor.sent = one.number
             if one.by == cursor.did and one.ref:
                 posted.append((one.ref, one.number))
-            else:
+            if one.by != cursor.did or not one.ref or one.number <= cursor.whole:
                 is_old = one.number < joined
                 frames.append(_replayed(one.data) if is_old else one.data)
         if posted:

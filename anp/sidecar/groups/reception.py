@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from anp.errors import CallError, ConflictError, UnknownError
 from anp.identity.dids import Identities, canonical_did
 from anp.interaction.elements import Message, Party
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
@@ -99,11 +99,13 @@ class GroupReception:
         self._sisters = Sisters(
             shelf, self._wires, self._holder, self._hubs, own=self._is_own
         )
+        self.preset_problems: dict[str, tuple[str, ...]] = {}
+        "Parts of a `[[group]]` that are not in effect, by the id of its group."
+
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Told of changes that somebody may want to know."
 
         lines.opened.append(self._opened)
-        lines.replaced.append(self._replaced)
         for kind in (
             GroupPost,
             GroupFetch,
@@ -118,7 +120,7 @@ class GroupReception:
         operation = frame.operation
         assert not isinstance(operation, tuple)
         name = operation.group  # type: ignore[union-attr]  # of a group, all of them
-        if not self._is_here(name):
+        if not self.is_here(name):
             content = operation.content if isinstance(operation, GroupPost) else None
             if isinstance(content, Message):
                 self._check_sender(line, content)
@@ -180,14 +182,14 @@ class GroupReception:
         if not isinstance(content, Membership):
             raise InteractionError(InteractionFault.NOT_ALLOWED, "it has no number")
         match content.act:
+            case _ if content.act is GroupAct.APPLY or content.member is not None:
+                await member.note_application(content)
             case GroupAct.INVITE if member.state is not MemberState.MEMBER:
                 await self._note_invitation(member, line, content)
             case GroupAct.APPROVE if member.state is MemberState.APPLIED:
                 await member.become(MemberState.MEMBER, content.group)
             case GroupAct.DENY if member.state is MemberState.APPLIED:
                 await member.become(MemberState.DENIED)
-            case GroupAct.APPLY:
-                member.note_application(content)
         self._acknowledge_ticket(line, post, ref)
         self._tell(member)
 
@@ -283,12 +285,43 @@ class GroupReception:
 
     # In a fleet.
 
-    def _is_here(self, name: str) -> bool:
+    def is_here(self, name: str) -> bool:
+        """Return whether this daemon distributes a group, or knows it as a member."""
         return name in self._hubs or name in self._members
+
+    async def is_a_sisters(self, name: str) -> bool:
+        """Return whether a sister of the fleet has a group; it may take a while."""
+        return not self.is_here(name) and await self._holder.is_a_sisters(name)
+
+    # The settings' groups.
+
+    async def put_preset(
+        self,
+        name: str,
+        members: Sequence[str],
+        policy: GroupPolicy,
+        admins: Sequence[str],
+    ) -> None:
+        """Note what the settings say of a group; our own hub goes by it.
+
+        Args:
+            members: DIDs of all that are to be members.
+            admins: DIDs that manage it besides its owner.
+        """
+        hub = self._hubs.get(name)
+        if hub is None:
+            await self._elsewhere(name).put_preset(tuple(members))
+            return
+        hub.put_preset(policy, admins, members)
+        await hub.log.durable()
+
+    def gone_from(self, name: str) -> set[str]:
+        """Return the agents, by name, that left our group or declined to join it."""
+        return {agent_name(one) for one in self._hubs[name].machine.gone}
 
     async def _take_new(self, name: str) -> None:
         """Have a new group in the fleet; InteractionError if there is one."""
-        if not await self._holder.take([name]) or self._is_here(name):
+        if not await self._holder.take([name]) or self.is_here(name):
             raise InteractionError(
                 InteractionFault.CONFLICT, "there is a group of this id"
             )
@@ -345,6 +378,7 @@ class GroupReception:
             own=self._is_own,
             branches=self._sisters.branches_of(name),
             acknowledged=hub.acknowledged,
+            preset=hub.preset,
         )
         self._add_hub(made)
 
@@ -372,13 +406,6 @@ class GroupReception:
             hub.opened(line)
         for member in self._members.values():
             if self._is_hub_of(line, member):
-                member.opened(line)
-
-    def _replaced(self, line: Line) -> None:
-        """Go on over a line that was there when the one in use ended."""
-        for member in self._members.values():
-            is_hub = line.has_groups and self._is_hub_of(line, member)
-            if is_hub and not member.is_there:
                 member.opened(line)
 
     def _needs(self, agent: str) -> bool:
@@ -438,13 +465,14 @@ class GroupReception:
             raise ConflictError(f"you are not invited; you are: {member.state}")
         return member
 
-    def _created(self, group: Group) -> GroupHub:
+    def _created(self, group: Group, *, founder: str = "") -> GroupHub:
         return GroupHub.create(
             group,
             self._shelf,
             self._wires,
             own=self._is_own,
             branches=self._sisters.branches_of(group.id),
+            founder=founder,
         )
 
     def _add_hub(self, hub: GroupHub) -> None:

@@ -8,7 +8,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,13 +16,13 @@ from anp.errors import CallError, ConflictError, ErrorKind
 from anp.interaction.elements import Message, MessagePurpose, Part, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
-from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.operations import (
     GroupAct,
     GroupContent,
     GroupPost,
     Membership,
 )
+from anp.interaction.states import is_terminal
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
 from anp.sidecar.groups.member import (
@@ -36,6 +36,7 @@ from anp.sidecar.groups.reception import (
     NoGroup,
 )
 from anp.sidecar.groups.shelf import StoredEvent
+from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.groups.wires import next_ref
 from anp.sidecar.peers.policy import agent_name
 
@@ -45,31 +46,6 @@ logger = logging.getLogger(__name__)
 
 DAY: Final = 86_400.0
 "Seconds."
-
-
-@dataclass(frozen=True, slots=True)
-class KnownGroup:
-    """A group as this daemon's agent sees it."""
-
-    group: Group
-    own: str
-    "The DID under which the agent takes part."
-
-    is_hub: bool
-    "This daemon distributes its messages."
-
-    state: MemberState
-    last: int
-    "Number of the newest event that is here."
-
-    tickets: tuple[Ticket, ...] = ()
-    "Open invitations and applications, for who may see them."
-
-    invitation: StoredMember | None = None
-    "About how we became, or may become, a member elsewhere."
-
-    sealing: dict[str, Any] | None = None
-    "Members and alarms of a sealed group; see `SealedDesk.view`."
 
 
 class GroupService(GroupReception):
@@ -129,13 +105,15 @@ class GroupService(GroupReception):
         sealed: bool | None = None,
         hub: str = "",
         group: str = "",
+        owner: str = "",
     ) -> KnownGroup:
-        """Make a group whose owner is this agent.
+        """Make a group whose owner is this agent, or another.
 
         Args:
             sealed: The hub must not be able to read it; None as `groups.seal` says.
             hub: Peer that distributes its messages; empty for this daemon.
             group: Its id; empty for a new one.
+            owner: DID of the agent on whose behalf this one makes it.
         """
         if sealed is None:
             sealed = self._config.seal and bool(hub)
@@ -148,7 +126,7 @@ class GroupService(GroupReception):
         group = group or uuid.uuid4().hex
         if not GROUP_ID.fullmatch(group):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
-        if self._is_here(group):
+        if self.is_here(group):
             raise ConflictError("there is a group of this id")
         self._check_places()
         await self._take_new(group)
@@ -156,14 +134,14 @@ class GroupService(GroupReception):
             id=group,
             name=name,
             hub=Party(id=self._identities.canonical, address=self._own_url()),
-            owner=self._identities.canonical,
+            owner=owner or self._identities.canonical,
             admins=tuple([await self._did_of(one) for one in admins]),
             policy=policy or GroupPolicy(),
             sealed=sealed,
         )
         if hub:
             return await self._create_at(made, hub)
-        one = self._created(made)
+        one = self._created(made, founder=self._identities.canonical if owner else "")
         self._add_hub(one)
         await one.log.durable()
         return self.known(group)
@@ -286,17 +264,19 @@ class GroupService(GroupReception):
         """Approve or deny an application to a group that this agent manages."""
         act = GroupAct.APPROVE if approve else GroupAct.DENY
         known = self._members.get(name)
-        if approve and known is not None and ticket in known.applications:
-            await self._welcome(name, known.applications[ticket].did)
-        await self._change(name, Membership(act=act, ticket=ticket, text=text))
-        if name in self._members:
-            self._members[name].applications.pop(ticket, None)
+        applied = None if known is None else known.applications.find(ticket)
+        if approve and applied is not None:
+            await self._welcome(name, applied.did)
+        decided = Membership(act=act, ticket=ticket, text=text)
+        await self._change(name, decided)
+        if known is not None:
+            await known.note_application(decided)
         return self.known(name)
 
     async def leave(self, name: str) -> KnownGroup:
-        """Leave a group."""
+        """Leave a group, or take back the application to join it."""
         member = self._members.get(name)
-        if member is not None:
+        if member is not None and member.state is not MemberState.APPLIED:
             member.check_state()
         await self._change(name, Membership(act=GroupAct.LEAVE))
         if member is not None:
@@ -387,6 +367,8 @@ class GroupService(GroupReception):
                 state=MemberState.MEMBER if is_open else MemberState.CLOSED,
                 last=hub.log.stored_last,
                 tickets=tuple(one for one in hub.machine.tickets if one.is_open(now)),
+                preset=hub.preset,
+                preset_problems=self.preset_problems.get(name, ()),
             )
         member = self._elsewhere(name)
         return KnownGroup(
@@ -395,8 +377,10 @@ class GroupService(GroupReception):
             is_hub=False,
             state=member.state,
             last=member.log.stored_last,
-            tickets=tuple(member.applications.values()),
+            tickets=member.applications.waiting,
             invitation=member.head,
+            preset=member.head.preset,
+            preset_problems=self.preset_problems.get(name, ()),
             sealing=None if member.sealing is None else member.sealing.desk.view,
         )
 
@@ -405,16 +389,21 @@ class GroupService(GroupReception):
         return [self.known(name) for name in (*self._hubs, *self._members)]
 
     async def watch(
-        self, name: str, *, after: int = 0
+        self, name: str, *, after: int = 0, within: bool = False
     ) -> AsyncGenerator[StoredEvent, None]:
-        """Yield the events of a group from a number on, and wait for new ones."""
-        async with contextlib.aclosing(self.watch_pages(name, after=after)) as pages:
+        """Yield the events of a group from a number on, and wait for new ones.
+
+        Args:
+            within: A part of the daemon follows, which counts as no watcher.
+        """
+        found = self.watch_pages(name, after=after, within=within)
+        async with contextlib.aclosing(found) as pages:
             async for page in pages:
                 for one in page:
                     yield one
 
     async def watch_pages(
-        self, name: str, *, after: int = 0, early: bool = False
+        self, name: str, *, after: int = 0, early: bool = False, within: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield events as `watch` does, all at once that are there.
 
@@ -424,9 +413,10 @@ class GroupService(GroupReception):
         """
         hub = self._hubs.get(name)
         if hub is None:
-            pages = self._elsewhere(name).log.watch(after=after, early=early)
+            log = self._elsewhere(name).log
+            pages = log.watch(after=after, early=early, within=within)
         else:
-            pages = hub.log.watch(after=after)
+            pages = hub.log.watch(after=after, within=within)
         async with contextlib.aclosing(pages):
             async for page in pages:
                 yield page if hub is None else [await self._marked(x) for x in page]
@@ -445,6 +435,22 @@ class GroupService(GroupReception):
         logs = [one.log for one in self._hubs.values()]
         logs += [one.log for one in self._members.values()]
         return sum(one.watchers for one in logs)
+
+    # Tasks that were offered to a group, and that this agent accepted.
+
+    def at_work(self, name: str) -> Sequence[str]:
+        """Return the ids of the offers that were accepted here, and have not ended."""
+        hub = self._hubs.get(name)
+        if hub is None:
+            return self._elsewhere(name).head.at_work
+        own = self.known(name).own
+        offers = hub.machine.offers.all
+        return [x.id for x in offers if x.executor == own and not is_terminal(x.state)]
+
+    async def note_at_work(self, name: str, task: str, *, is_begun: bool) -> None:
+        """Note that an offer is about to be accepted here, or that it has ended."""
+        if name not in self._hubs:
+            await self._elsewhere(name).note_at_work(task, is_begun=is_begun)
 
     async def forget(self, name: str) -> None:
         """Delete what is kept here of a group that this agent is not in any more."""

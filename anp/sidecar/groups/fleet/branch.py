@@ -27,6 +27,7 @@ from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.fleet.mail import GroupLetter, GroupMail, LetterKind
 from anp.sidecar.groups.hub import FEED, GroupHub, StoredHub, new_ticket
 from anp.sidecar.groups.shelf import GroupShelf, read_head
+from anp.sidecar.groups.tickets import TicketNews
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.tasks.delivery.line import Line
 from cache.errors import RecordError
@@ -88,6 +89,8 @@ class GroupBranch(GroupHub):
         super().__init__(
             _machine(head, last), shelf, wires, own=own, branches=_Elsewhere(group)
         )
+        # The hub tells agents of their tickets, by letters to us.
+        self._news = TicketNews(group, wires, self.branches)
         self._asked: dict[tuple[str, int], tuple[Line, float]] = {}
         "What agents said and the hub did not answer: the line, and the time."
 

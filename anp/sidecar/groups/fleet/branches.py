@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
-from anp.interaction.groups.operations import GroupOperation, GroupPost
+from anp.interaction.groups.operations import GroupOperation
 from anp.protocols.gbz.group_writer import write_group_frame
 from anp.sidecar.groups.fleet.mail import GroupLetter, LetterKind
 
@@ -94,11 +94,11 @@ class Branches:
         for sister in set(self._serving.values()) & set(self._alive()):
             self._write(sister, LetterKind.STORED)
 
-    def tell(self, did: str, post: GroupPost, ref: int) -> None:
-        """Have a member told something over the line of a sister."""
+    def tell(self, did: str, operation: GroupOperation, ref: int = 0) -> None:
+        """Have a member told something, if a sister has a line with it."""
         sister = self._serving.get(did)
         if sister is not None:
-            self.answer(sister, did, post, ref)
+            self.answer(sister, did, operation, ref)
 
     def answer(
         self, sister: str, did: str, operation: GroupOperation, ref: int = 0
