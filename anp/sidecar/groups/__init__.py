@@ -23,4 +23,5 @@
   lines.
 * `tickets`: News of tickets: agents are told until they acknowledge what became of
   theirs.
+* `backlog`: What was said while a hub was away, told to it no faster than it takes it.
 """
