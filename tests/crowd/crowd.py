@@ -33,6 +33,9 @@ class Crowd:
         self.messages = messages
         self.choose = random.Random(seed)
         self.said = 0
+        self.hub_away = 0.0
+        "Seconds in which the hub was not there, starts included."
+
         self.kills: dict[str, int] = {"hub": 0, "member": 0, "away": 0}
 
     async def run(self, *, trouble: bool) -> dict[str, Any]:
@@ -67,6 +70,7 @@ class Crowd:
             "events": last,
             "deliveries_per_s": round(last * (DAEMONS - 1) / ended),
             **(self.kills if trouble else {}),
+            "hub_away_s": round(self.hub_away, 1),
             "faults": wrong,
         }
 
@@ -82,7 +86,9 @@ class Crowd:
         for number in range(10):
             await self._at((number + 0.5) / 10)
             self.kills["hub"] += 1
+            began = time.monotonic()
             await restarted(self.homes[0])
+            self.hub_away += time.monotonic() - began
 
     async def _kill_members(self) -> None:
         for number in range(8):

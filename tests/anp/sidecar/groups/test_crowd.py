@@ -14,7 +14,7 @@ from anp.errors import CallError
 from anp.interaction.elements import Part
 from anp.interaction.groups import hub_state, membership
 from anp.interaction.groups.elements import GroupPolicy
-from anp.sidecar.groups import backlog
+from anp.sidecar.groups import backlog, wires
 from anp.sidecar.groups.service import NoGroup
 from cache.errors import CacheError
 from tests.anp.sidecar.groups.net import Node, joined, net_in, note, texts
@@ -133,6 +133,7 @@ async def test_what_waited_for_the_hub_is_not_lost_to_the_limit_of_a_minute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float
 ) -> None:
     monkeypatch.setattr(backlog, "FIRST", first)
+    monkeypatch.setattr(wires, "CHECK", 0.05)
     async with net_in(tmp_path, "a", "b") as (net, (a, b)):
         # Sixty may come at once.
         group = await joined(a, b, policy=GroupPolicy(rate=240))
