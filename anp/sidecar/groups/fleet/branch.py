@@ -23,6 +23,7 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
+from anp.sidecar.groups.fleet.branches import PATIENCE as DIALLING
 from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.fleet.mail import GroupLetter, GroupMail, LetterKind
 from anp.sidecar.groups.hub import FEED, GroupHub, StoredHub, new_ticket
@@ -99,8 +100,8 @@ class GroupBranch(GroupHub):
         self._reading_on = asyncio.Lock()
         self._is_behind = False
         self._idle = 0
-        self._dialled: set[str] = set()
-        "Members that the hub wants us to dial."
+        self._dialled: dict[str, float] = {}
+        "Members that the hub wants us to dial, each with the time when it said so."
 
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -148,7 +149,7 @@ class GroupBranch(GroupHub):
                     await line.channel.close(MOVED)
                     return
                 self.fetch(line, asked, frame.ref)
-                self._dialled.discard(self.name_of(line.peer))
+                self._dialled.pop(self.name_of(line.peer), None)
                 self.report(came=self.name_of(line.peer))
             case GroupAcknowledgement() as ack if ack.ticket:
                 self._write(LetterKind.KNOWN, did=line.peer, frame=ack.ticket)
@@ -200,7 +201,7 @@ class GroupBranch(GroupHub):
             if line is not None:
                 line.pass_on([letter.frame.encode("utf-8")])
         elif letter.kind is LetterKind.DIAL:
-            self._dialled.add(letter.did)
+            self._dialled[letter.did] = time.monotonic()
             self._wires.want(letter.did, letter.frame)
         elif letter.kind is LetterKind.STORED and not self._is_behind:
             self._is_behind = True
@@ -231,8 +232,6 @@ class GroupBranch(GroupHub):
         self.report()
         is_idle = not (self._served() or self._asked)
         self._idle = self._idle + 1 if is_idle else 0
-        # By then the hub dials them itself.
-        self._dialled.clear()
         return self._idle < MAX_IDLE
 
     async def read_on(self, *, whole: bool = False) -> None:
@@ -281,7 +280,10 @@ class GroupBranch(GroupHub):
 
     def needs(self, agent: str) -> bool:
         """Return whether somebody has to be dialled, or is served."""
-        return self._ids.get(agent, agent) in self._dialled or super().needs(agent)
+        asked = self._dialled.get(self._ids.get(agent, agent), -DIALLING)
+        # Later the hub dials it itself.
+        is_asked = time.monotonic() - asked < DIALLING
+        return is_asked or super().needs(agent)
 
     async def close(self) -> None:
         """End; the members dial again, and nothing is stored here."""

@@ -11,7 +11,7 @@ from anp.interaction.groups.operations import GroupOperation
 from anp.protocols.gbz.group_writer import write_group_frame
 from anp.sidecar.groups.fleet.mail import GroupLetter, LetterKind
 
-__all__ = ["Branches"]
+__all__ = ["PATIENCE", "Branches"]
 
 PATIENCE: Final = 10.0
 "Seconds in which a sister has to reach a member."
