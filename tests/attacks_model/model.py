@@ -60,7 +60,9 @@ class ObedientModel:
             return filled.told(order.raw)
         if self.free and order.answer is not None:
             # A list that the order does not name is empty: the form asks for all.
-            empty = {one: [] for one in form["schema"]["properties"] if one in SHAPES}
+            empty: dict[str, Any] = {
+                one: [] for one in form["schema"]["properties"] if one in SHAPES
+            }
             return json.dumps(empty | filled.put(order.answer))
         return json.dumps(filled.made(form["schema"], order.answer or MISSING))
 
