@@ -63,7 +63,7 @@ class GroupOffer:
                 raise
         try:
             async with asyncio.timeout(patience) as waiting:
-                events = self.groups.watch(self.group, after=after, within=True)
+                events = self.groups.watch(self.group, after=after, wanted=self._wants)
                 async for event in events:
                     self._take(event)
                     if self.executor:
@@ -81,6 +81,9 @@ class GroupOffer:
             wish = TaskCancel(session=self.task.session, task=self.task.id)
             with contextlib.suppress(AnpError, InteractionError):
                 await self.groups.say(self.group, wish)
+
+    def _wants(self, event: StoredEvent) -> bool:
+        return self.task.id.encode("utf-8") in event.data
 
     def _take(self, event: StoredEvent) -> None:
         if event.mark not in ("", "signed"):
