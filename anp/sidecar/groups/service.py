@@ -445,9 +445,8 @@ class GroupService(GroupReception):
     @property
     def watchers(self) -> int:
         """Number of those who follow groups now."""
-        logs = [one.log for one in self._hubs.values()]
-        logs += [one.log for one in self._members.values()]
-        return sum(one.watchers for one in logs)
+        known = *self._hubs.values(), *self._members.values()
+        return sum(one.log.watchers for one in known)
 
     # Tasks that were offered to a group, and that this agent accepted.
 

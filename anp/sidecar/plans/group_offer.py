@@ -61,9 +61,12 @@ class GroupOffer:
             # It was offered before a restart.
             if exc.code is not InteractionFault.CONFLICT:
                 raise
+        events = self.groups.watch(self.group, after=after, wanted=self._wants)
         try:
-            async with asyncio.timeout(patience) as waiting:
-                events = self.groups.watch(self.group, after=after, wanted=self._wants)
+            async with (
+                contextlib.aclosing(events),
+                asyncio.timeout(patience) as waiting,
+            ):
                 async for event in events:
                     self._take(event)
                     if self.executor:
