@@ -445,8 +445,8 @@ class GroupService(GroupReception):
     @property
     def watchers(self) -> int:
         """Number of those who follow groups now."""
-        known = *self._hubs.values(), *self._members.values()
-        return sum(one.log.watchers for one in known)
+        at_hubs = sum(one.log.watchers for one in self._hubs.values())
+        return at_hubs + sum(one.log.watchers for one in self._members.values())
 
     # Tasks that were offered to a group, and that this agent accepted.
 
