@@ -26,10 +26,7 @@ from anp.interaction.states import is_terminal
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
 from anp.sidecar.groups.hub import GroupHub
-from anp.sidecar.groups.member import (
-    MemberState,
-    StoredMember,
-)
+from anp.sidecar.groups.member import MemberState, StoredMember
 from anp.sidecar.groups.reception import (
     ANSWER_TIMEOUT,
     GROUP_ID,
