@@ -1,0 +1,21 @@
+"""Writes the sources of the site, or checks what was built; see `make docs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.site.built import problems_in
+from tests.site.pages import write_sources
+
+match sys.argv[1:]:
+    case ["sources", folder]:
+        write_sources(Path(folder))
+    case ["check", folder]:
+        found = problems_in(Path(folder))
+        print(*found, sep="\n", end="\n" if found else "")
+        pages = len(list(Path(folder).rglob("*.html")))
+        print(f"{pages} pages, {len(found)} problems: {folder}")
+        sys.exit(1 if found or not pages else 0)
+    case _:
+        sys.exit("python -m tests.site sources|check FOLDER")

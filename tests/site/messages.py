@@ -1,0 +1,87 @@
+"""The messages of errors, read from the source code.
+
+A message is the text of an exception that people read: `ConfigError`, `CallError` and
+what derives from them. `…` stands for what differs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from anp.errors import ErrorKind
+from tests.documents import ROOT
+
+__all__ = ["Message", "messages", "texts"]
+
+ANYTHING = "…"
+
+KINDS = {
+    "ConfigError": ErrorKind.CONFIGURATION,
+    "UnknownError": ErrorKind.USAGE,
+    "ConflictError": ErrorKind.USAGE,
+    "BusyError": ErrorKind.POLICY,
+}
+"Exceptions whose kind is always the same."
+
+PACKAGES = ("anp", "negotiation", "sandbox", "cache")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Message:
+    """One message."""
+
+    kind: ErrorKind
+    "The kind of the error, which gives the exit code."
+
+    text: str
+    "What stands behind `anpd: `."
+
+
+@cache
+def messages() -> tuple[Message, ...]:
+    """Return all messages that say something, without doubles, in order."""
+    found = set()
+    for node in _nodes():
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        kind = KINDS.get(node.func.id)
+        if node.func.id == "CallError" and node.args:
+            kind = _kind(node.args[0])
+        text = next((one for one in map(_text, node.args) if one), "")
+        if kind is not None and len(text.strip("….,:; ")) > 8:
+            found.add(Message(kind, text))
+    return tuple(sorted(found))
+
+
+@cache
+def texts() -> tuple[str, ...]:
+    """Return every text of the code, with `…` for what is put into it."""
+    return tuple({text for node in _nodes() if (text := _text(node))})
+
+
+def _nodes() -> Iterator[ast.AST]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield from ast.walk(ast.parse(path.read_text("utf-8")))
+
+
+def _kind(node: ast.expr) -> ErrorKind | None:
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        known = ErrorKind.__members__
+        return known.get(node.attr) if node.value.id == "ErrorKind" else None
+    return None
+
+
+def _text(node: ast.AST) -> str:
+    """Return the text that an expression makes, or "" if it makes none."""
+    match node:
+        case ast.Constant(value=str(value)):
+            return value
+        case ast.JoinedStr(values=values):
+            return "".join(_text(one) or ANYTHING for one in values)
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return (_text(left) or ANYTHING) + (_text(right) or ANYTHING)
+    return ""
