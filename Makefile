@@ -15,6 +15,8 @@ STAMP  := $(VENV)/.installed
 SMALL  := $(VENV)/.runs
 API    := .venvs/api
 SLIM   := .venvs/slim
+DOCS   := .venvs/docs
+RECIPES := .venvs/recipes
 PIP    := -m pip --disable-pip-version-check -q
 
 # Each worker has half of the files, so that what a file shares is made once.
@@ -23,7 +25,7 @@ SPREAD := -n 2 --dist worksteal
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
+.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long docs docs-env cast recipes-env test-recipes
 
 help:
 	@echo "make demo    two agents meet, agree and call (start here; it installs what it needs)"
@@ -37,6 +39,8 @@ help:
 	@echo "make test-clients  clients of A2A that others wrote, against the A2A face: a table"
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
+	@echo "make docs    the documents as a site in build/site/html, with search; broken links are errors"
+	@echo "make test-recipes  LangGraph, CrewAI and the OpenAI Agents SDK as callers (installs 1.2 GB)"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
@@ -152,6 +156,32 @@ $(A2A_JS)/.installed: tests/a2a/clients/package.json
 # Clients that others wrote, against the A2A face: a table of clients and methods.
 test-clients: venv a2a-0.3-env a2a-framework-env a2a-adk-env a2a-js-env
 	$(BIN)/python -m tests.a2a.clients
+
+# Frameworks as callers, as the recipes show them.
+recipes-env: $(RECIPES)/.installed
+
+$(RECIPES)/.installed: tests/callers/recipes/requirements.txt
+	test -x $(RECIPES)/bin/python || $(PYTHON) -m venv $(RECIPES)
+	$(RECIPES)/bin/python $(PIP) install -r tests/callers/recipes/requirements.txt
+	touch $@
+
+test-recipes: venv recipes-env
+	$(BIN)/pytest -n 0 tests/callers/recipes
+
+# The generator of the site, which pins what it needs.
+docs-env: $(DOCS)/.installed
+
+$(DOCS)/.installed: docs/site/requirements.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python $(PIP) install -r docs/site/requirements.txt
+	touch $@
+
+# A link that leads nowhere is an error here; the links of the Markdown are tested by `make test`.
+docs: venv docs-env
+	$(BIN)/python -m tests.site sources build/site/source
+	rm -rf build/site/html
+	NO_COLOR=1 $(DOCS)/bin/zensical build --strict -f build/site/zensical.toml
+	$(BIN)/python -m tests.site check build/site/html
 
 # schemathesis pins other versions of what we use.
 api-env: $(API)/.installed

@@ -1,4 +1,4 @@
-"""The documents as a site: sources for the site generator, made from `docs` and the code.
+"""The documents as a site: its sources, made from `docs` and the code, and checks.
 
 `make docs` builds the site; `docs/site/zensical.toml` has the order of its pages.
 

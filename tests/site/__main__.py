@@ -1,17 +1,18 @@
-"""Writes the sources of the site, or checks what was built; see `make docs`."""
+"""Writes the sources of the site, or finishes and checks it; see `make docs`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from tests.site.built import problems_in
+from tests.site.built import make_local, problems_in
 from tests.site.pages import write_sources
 
 match sys.argv[1:]:
     case ["sources", folder]:
         write_sources(Path(folder))
     case ["check", folder]:
+        make_local(Path(folder))
         found = problems_in(Path(folder))
         print(*found, sep="\n", end="\n" if found else "")
         pages = len(list(Path(folder).rglob("*.html")))

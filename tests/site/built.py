@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["problems_in"]
+__all__ = ["make_local", "problems_in"]
+
+_SHIM = "https://unpkg.com/iframe-worker/shim"
+"What the generator loads from elsewhere so that search works in pages that are files."
+
+_OURS = "site/iframe-worker.js"
+"The same file, which is among our sources."
 
 _LOADED = {
     "script": "src",
@@ -21,13 +28,11 @@ _LOADED = {
 class _Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.anchors: set[str] = set()
+        self.anchors: set[str] = {""}
         self.links: list[str] = []
         self.loaded: list[str] = []
 
-    def handle_starttag(
-        self, tag: str, attrs: list[tuple[str, str | None]]
-    ) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if "id" in given:
             self.anchors.add(given["id"])
@@ -39,6 +44,14 @@ class _Page(HTMLParser):
             self.loaded.append(given[_LOADED[tag]])
 
 
+def make_local(folder: Path) -> None:
+    """Have the pages load from the site what the generator loads from elsewhere."""
+    for path in folder.rglob("*.html"):
+        text = path.read_text("utf-8")
+        way = os.path.relpath(folder / _OURS, path.parent)
+        path.write_text(text.replace(f'"{_SHIM}"', f'"{way}"'), "utf-8")
+
+
 def problems_in(folder: Path) -> list[str]:
     """Return what is wrong with a built site, one line each."""
     pages = {}
@@ -48,9 +61,11 @@ def problems_in(folder: Path) -> list[str]:
     found = []
     for path, page in pages.items():
         name = path.relative_to(folder)
-        for target in page.loaded:
-            if urlsplit(target).scheme not in ("", "data"):
-                found.append(f"{name}: loads {target} from elsewhere")
+        found += [
+            f"{name}: loads {target} from elsewhere"
+            for target in page.loaded
+            if urlsplit(target).scheme not in ("", "data")
+        ]
         # The page for what is not there is shown at any address.
         for link in page.links if path.name != "404.html" else ():
             parts = urlsplit(link)
@@ -61,7 +76,6 @@ def problems_in(folder: Path) -> list[str]:
                 to /= "index.html"
             if not to.exists():
                 found.append(f"{name}: {link} leads nowhere")
-            elif parts.fragment and to in pages:
-                if unquote(parts.fragment) not in pages[to].anchors:
-                    found.append(f"{name}: {link}: no such place on that page")
+            elif to in pages and unquote(parts.fragment) not in pages[to].anchors:
+                found.append(f"{name}: {link}: no such place on that page")
     return found

@@ -1,4 +1,4 @@
-"""Puts the sources of the site together: documents, generated parts, files of the code."""
+"""Puts the sources of the site together: documents, generated parts, source files."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _spaced(text: str) -> str:
         before = lines[-1] if lines else ""
         if not fence and before and not before.startswith((" ", "|")):
             begins = _ITEM.match(line) and not _ITEM.match(before)
-            if begins and not _in_list(lines) or line.startswith("|"):
+            if (begins and not _in_list(lines)) or line.startswith("|"):
                 lines.append("")
         lines.append(line)
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""The pages of reference, made from the code: commands, settings, operations, errors."""
+"""The pages of reference, made from the code."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ def _operations() -> Iterator[str]:
         for method, path, one in operations:
             yield f"### `{method} {path}`"
             yield ""
-            scopes = [name for need in one["security"] for s in need.values() for name in s]
+            scopes = [
+                name for need in one["security"] for s in need.values() for name in s
+            ]
             yield f"{_cell(one['summary'])} Scope: {', '.join(scopes) or 'none'}."
             yield ""
             rows = [
@@ -155,8 +157,8 @@ def _errors() -> Iterator[str]:
         yield f"## {kind.value}"
         yield ""
         yield (
-            f"Exit code {EXIT_CODES[kind]}; status {HTTP_STATUS[kind]} of the local API. "
-            f"[Causes and repairs](../troubleshooting.md#{kind.value})."
+            f"Exit code {EXIT_CODES[kind]}; status {HTTP_STATUS[kind]} of the local "
+            f"API. [Causes and repairs](../troubleshooting.md#{kind.value})."
         )
         yield ""
         for one in messages():
