@@ -40,7 +40,7 @@ help:
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make docs    the documents as a site in build/site/html, with search; broken links are errors"
-	@echo "make test-recipes  LangGraph, CrewAI and the OpenAI Agents SDK as callers (installs 1.2 GB)"
+	@echo "make test-recipes  the recipes: TLS, MCP clients, LangGraph, CrewAI, OpenAI Agents SDK (installs 1.2 GB)"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
@@ -157,7 +157,7 @@ $(A2A_JS)/.installed: tests/a2a/clients/package.json
 test-clients: venv a2a-0.3-env a2a-framework-env a2a-adk-env a2a-js-env
 	$(BIN)/python -m tests.a2a.clients
 
-# Frameworks as callers, as the recipes show them.
+# Two machines, MCP clients, and frameworks as callers, as the recipes show them.
 recipes-env: $(RECIPES)/.installed
 
 $(RECIPES)/.installed: tests/callers/recipes/requirements.txt
@@ -166,7 +166,7 @@ $(RECIPES)/.installed: tests/callers/recipes/requirements.txt
 	touch $@
 
 test-recipes: venv recipes-env
-	$(BIN)/pytest -n 0 tests/callers/recipes
+	ANPD_RECIPES=1 $(BIN)/pytest -n 0 tests/callers/recipes tests/e2e/test_recipes.py
 
 # The generator of the site, which pins what it needs.
 docs-env: $(DOCS)/.installed
@@ -182,6 +182,11 @@ docs: venv docs-env
 	rm -rf build/site/html
 	NO_COLOR=1 $(DOCS)/bin/zensical build --strict -f build/site/zensical.toml
 	$(BIN)/python -m tests.site check build/site/html
+
+# Draws the pictures of the documents from their texts, and the README's walk from a real run.
+cast: venv
+	$(BIN)/python -m tests.site pictures
+	$(BIN)/python -m tests.site cast
 
 # schemathesis pins other versions of what we use.
 api-env: $(API)/.installed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -14,6 +15,11 @@ from mcp import Client, StdioServerParameters, stdio_client
 from tests.documents import ROOT, Block, blocks
 from tests.e2e.daemons import Anpd
 from tests.e2e.terminals import Terminal, reader_environ, type_all, with_free_ports
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif("ANPD_RECIPES" not in os.environ, reason="make test-recipes"),
+]
 
 RECIPES = ROOT / "docs" / "recipes"
 MACHINES = (RECIPES / "two-machines.md").read_text("utf-8")
@@ -27,7 +33,6 @@ def variable(terminal: Terminal, name: str, command: str) -> None:
     assert any("did:key:" in line for line in printed), printed
 
 
-@pytest.mark.slow
 def test_two_machines_with_tls(tmp_path: Path) -> None:
     text = with_free_ports(MACHINES, 8765, 8766).replace("shop.example", "localhost")
     environ = reader_environ(tmp_path)
@@ -67,7 +72,6 @@ def test_two_machines_with_tls(tmp_path: Path) -> None:
         terminal.close()
 
 
-@pytest.mark.slow
 async def test_an_mcp_client_starts_what_its_configuration_says(tmp_path: Path) -> None:
     shop, buyer = Anpd(tmp_path / "shop"), Anpd(tmp_path / "buyer")
     shop.ok(
