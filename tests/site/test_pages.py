@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.config.settings import Config
+from tests.command_lines import ROOT_COMMAND
 from tests.documents import ROOT, blocks, documents
 from tests.site.built import make_local, problems_in
 from tests.site.cast import drawn_cast
@@ -18,12 +21,12 @@ from tests.site.links import place_of, relinked
 from tests.site.messages import messages, texts
 from tests.site.pages import write_sources
 from tests.site.pictures import FOLDER, drawn
-from tests.site.reference import GENERATED
+from tests.site.reference import GENERATED, openapi_document
 
 DOCS = ROOT / "docs"
 TROUBLE = (DOCS / "troubleshooting.md").read_text("utf-8")
 ROW = re.compile(r"(?m)^\| (.+?) \|")
-QUOTED = re.compile(r"`((?:[^`\\]|\\.)+)`")
+QUOTED = re.compile(r"`` (.+?) ``|`([^`]+)`")
 
 RUN = {
     "README.md": "tests/e2e/test_readme.py",
@@ -110,6 +113,32 @@ def test_each_generated_part_stands_on_one_page(word: str, sources: Path) -> Non
     assert len(page.splitlines()) > 100
 
 
+def test_the_reference_has_every_command_setting_operation_and_kind(
+    sources: Path,
+) -> None:
+    text = {
+        word: (sources / "reference" / f"{word}.md").read_text("utf-8")
+        for word in GENERATED
+    }
+
+    def names(command: Any, words: str) -> list[str]:
+        below = getattr(command, "commands", {})
+        return [words, *(n for k, c in below.items() for n in names(c, f"{words} {k}"))]
+
+    for name in names(ROOT_COMMAND, "anpd")[1:]:
+        assert re.search(rf"(?m)^#+ {name}$", text["commands"]), name
+    for section in fields(Config):
+        value = getattr(Config(), section.name)
+        part = text["settings"].partition(f"[{section.name}]")[2].partition("\n## ")[0]
+        for key in fields(value) if is_dataclass(value) else ():
+            assert f"| `{key.name}` |" in part, f"{section.name}.{key.name}"
+    for path, methods in openapi_document()["paths"].items():
+        for method in methods:
+            assert f"### `{method.upper()} {path}`" in text["operations"]
+    for one in messages():
+        assert one.text in text["errors"]
+
+
 def test_a_link_to_code_leads_to_a_page_with_it_and_code_stays_as_it_is() -> None:
     wanted: list[Path] = []
     text = "[a](../examples/booking.py), `[b](c.md)`, [`d`](api.md#mcp), [e](#f)\n"
@@ -148,7 +177,7 @@ def test_every_message_of_the_troubleshooting_is_one_of_the_code() -> None:
     found = 0
     for row in ROW.findall(TROUBLE):
         for quoted in QUOTED.findall(row):
-            words = quoted.replace("\\`", "`").replace("\\|", "|").strip("…")
+            words = "".join(quoted).replace("\\|", "|").strip("…")
             if len(words) > 12:
                 found += 1
                 assert any(words in text for text in known), quoted
