@@ -73,7 +73,7 @@ def _text(x: float, y: float, words: str, kind: str) -> str:
     return f'<text x="{x:.0f}" y="{y:.0f}" class="{kind}">{escape(words)}</text>'
 
 
-def _arrow(x1: float, x2: float, y: float, both: bool) -> str:
+def _arrow(x1: float, x2: float, y: float, *, both: bool = False) -> str:
     start = ' marker-start="url(#tip)"' if both else ""
     return (
         f'<path class="line" d="M{x1:.0f} {y:.0f}H{x2:.0f}" '
@@ -99,8 +99,9 @@ def _row(text: str) -> tuple[int, int, list[str]]:
                 way, _, words = one.partition(" ")
                 y = 40 + number * 2 * LINE
                 parts.append(_text(x + width / 2, y, words, "mid part"))
-                ends = (x + 4, x + width - 4)[:: -1 if way == "<-" else 1]
-                parts.append(_arrow(*ends, y + 8, both=way == "<->"))
+                left, right = x + 4, x + width - 4
+                start, end = (right, left) if way == "<-" else (left, right)
+                parts.append(_arrow(start, end, y + 8, both=way == "<->"))
             else:
                 kind = "mid" if number else "mid name"
                 parts.append(_text(x + width / 2, 40 + number * LINE, one, kind))
@@ -123,8 +124,8 @@ def _sequence(text: str) -> tuple[int, int, list[str]]:
         steps.append((int(a), int(b), words))
         if first != last:
             wanted = (len(words) * LETTER + 30) / (last - first)
-            for gap in range(first, last):
-                gaps[gap] = max(gaps[gap], wanted)
+            for place in range(first, last):
+                gaps[place] = max(gaps[place], wanted)
     places = [len(parties[0]) * LETTER / 2 + 30.0]
     for gap in gaps:
         places.append(places[-1] + gap)
@@ -140,7 +141,7 @@ def _sequence(text: str) -> tuple[int, int, list[str]]:
         )
         parts.append(_text(x, 35, name, "mid name"))
     for number, (start, end, words) in enumerate(steps):
-        y = 84 + number * 36
+        y = 84.0 + number * 36
         if not start:
             parts.append(_text(16, y, words, "part name"))
         elif start == end:
@@ -148,12 +149,12 @@ def _sequence(text: str) -> tuple[int, int, list[str]]:
             half = len(words) * LETTER / 2 + 8
             x = min(max(x, half + 8), width - half - 8)
             parts.append(
-                f'<rect x="{x - half:.0f}" y="{y - 17}" width="{2 * half:.0f}" '
+                f'<rect x="{x - half:.0f}" y="{y - 17:.0f}" width="{2 * half:.0f}" '
                 'height="24" rx="4" fill="#fff8e1" stroke="#d9b85b"/>'
             )
             parts.append(_text(x, y, words, "mid"))
         else:
             x1, x2 = places[start - 1], places[end - 1]
             parts.append(_text((x1 + x2) / 2, y - 5, words, "mid"))
-            parts.append(_arrow(x1, x2, y + 3, both=False))
+            parts.append(_arrow(x1, x2, y + 3))
     return width, height, parts

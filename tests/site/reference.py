@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from anp.errors import EXIT_CODES, ErrorKind
@@ -43,7 +43,7 @@ def _code(text: str) -> str:
     return f"{mark}{pad}{_cell(text).replace('&lt;', '<')}{pad}{mark}"
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterator[str]:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     if rows:
         yield "| " + " | ".join(head) + " |"
         yield "|" + "---|" * len(head)
@@ -77,7 +77,7 @@ def _commands() -> Iterator[str]:
 
 
 def _options(command: Any) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in command.params:
         if one.param_type_name != "option" or one.hidden:
             continue
