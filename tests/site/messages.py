@@ -7,7 +7,6 @@ what derives from them. `…` stands for what differs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -43,29 +42,30 @@ class Message:
 @cache
 def messages() -> tuple[Message, ...]:
     """Return all messages that say something, without doubles, in order."""
-    found = set()
-    for node in _nodes():
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            continue
-        kind = KINDS.get(node.func.id)
-        if node.func.id == "CallError" and node.args:
-            kind = _kind(node.args[0])
-        text = next((one for one in map(_text, node.args) if one), "")
-        if kind is not None and len(text.strip("….,:; ")) > 8:
-            found.add(Message(kind, text))
-    return tuple(sorted(found))
+    return tuple(sorted(_read()[0]))
 
 
 @cache
-def texts() -> tuple[str, ...]:
+def texts() -> frozenset[str]:
     """Return every text of the code, with `…` for what is put into it."""
-    return tuple({text for node in _nodes() if (text := _text(node))})
+    return frozenset(_read()[1])
 
 
-def _nodes() -> Iterator[ast.AST]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            yield from ast.walk(ast.parse(path.read_text("utf-8")))
+@cache
+def _read() -> tuple[set[Message], set[str]]:
+    found, every = set(), set()
+    for path in sorted(one for name in PACKAGES for one in (ROOT / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if text := _text(node):
+                every.add(text)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                kind = KINDS.get(node.func.id)
+                if node.func.id == "CallError" and node.args:
+                    kind = _kind(node.args[0])
+                text = next((one for one in map(_text, node.args) if one), "")
+                if kind is not None and len(text.strip("….,:; ")) > 8:
+                    found.add(Message(kind, text))
+    return found, every
 
 
 def _kind(node: ast.expr) -> ErrorKind | None:
