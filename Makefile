@@ -41,7 +41,7 @@ help:
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make docs    the documents as a site in build/site/html, with search; broken links are errors"
 	@echo "make test-recipes  the recipes: TLS, MCP clients, LangGraph, CrewAI, OpenAI Agents SDK (installs 1.2 GB)"
-	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
+	@echo "make test-browser  the dashboard and the site in Debian's chromium, and pictures of them in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states, sixty with inbox, callback and outbox"
@@ -211,7 +211,7 @@ $(WEB)/.installed: pyproject.toml constraints.txt tests/browser/requirements.txt
 	touch $@
 
 # Installs chromium where it may (root and apt), else says what is missing.
-test-browser: browser-env
+test-browser: browser-env docs
 	tests/browser/ensure_chromium.sh
 	$(WEB)/bin/python -m pytest -n 0 tests/browser
 
