@@ -17,9 +17,9 @@ from tests.command_lines import ROOT_COMMAND
 from tests.documents import ROOT, blocks, documents
 from tests.site.built import make_local, problems_in
 from tests.site.cast import drawn_cast
-from tests.site.links import place_of, relinked
+from tests.site.links import WALK, place_of, relinked
 from tests.site.messages import messages, texts
-from tests.site.pages import write_sources
+from tests.site.pages import section_of, write_sources
 from tests.site.pictures import FOLDER, drawn
 from tests.site.reference import GENERATED, openapi_document
 
@@ -233,6 +233,16 @@ def test_the_pictures_are_drawn_from_their_texts() -> None:
         text = drawn(path.read_text("utf-8"))
         assert picture.read_text("utf-8") == text, f"{picture}: run `make cast`"
         assert ElementTree.fromstring(text).tag.endswith("svg")
+
+
+def test_the_picture_of_the_walk_shows_the_commands_of_the_readme() -> None:
+    walk = section_of((ROOT / "README.md").read_text("utf-8"), WALK)
+    picture = ElementTree.fromstring((FOLDER / "walk.svg").read_text("utf-8"))
+    shown = ["".join(one.itertext()) for one in picture.iter() if "text" in one.tag]
+    typed = [one.command for block in blocks(walk) for one in block.typed]
+    for command in typed:
+        if "anpd" in command:
+            assert f"$ {command}" in shown, f"{command}: run `make cast`"
 
 
 def test_a_cast_has_what_was_typed_and_printed_in_order() -> None:
