@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ pytestmark = [
 
 RECIPES = ROOT / "docs" / "recipes"
 MACHINES = (RECIPES / "two-machines.md").read_text("utf-8")
+CONTAINER = (RECIPES / "container.md").read_text("utf-8")
 CLIENTS = (RECIPES / "mcp-clients.md").read_text("utf-8")
 
 
@@ -94,3 +96,27 @@ async def test_an_mcp_client_starts_what_its_configuration_says(tmp_path: Path) 
             async with Client(stdio_client(server)) as client:
                 offered = {tool.name for tool in (await client.list_tools()).tools}
             assert tools <= offered
+
+
+def test_the_npm_servers_of_the_container_are_attached(tmp_path: Path) -> None:
+    if shutil.which("npx") is None:
+        pytest.skip("npm and npx are not here")
+    text = CONTAINER.replace("/var/lib/anpd/shared", str(tmp_path))
+    (package,) = re.findall(r"npm install -g (\S+)", text)
+    words = ["npm", "install", "-g", "--prefix", str(tmp_path), package]
+    subprocess.run(words, check=True, capture_output=True)
+    environ = reader_environ(tmp_path)
+    folders = [str(tmp_path / "bin"), str(Path(sys.executable).parent)]
+    environ["PATH"] = ":".join([*folders, environ["PATH"]])
+    # As in the container, but without it.
+    commands = re.findall(r"(?m)^docker exec shop (anpd attach .+)$", text)
+    exposed = ["everything.echo", "files.read_text_file"]
+    assert len(commands) == len(exposed)
+    terminal = Terminal(tmp_path, environ)
+    try:
+        for command, name in zip(commands, exposed, strict=True):
+            printed, code = terminal.run(command)
+            assert code == 0, printed
+            assert any(line.split() == [name, "exposed"] for line in printed), printed
+    finally:
+        terminal.close()

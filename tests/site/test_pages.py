@@ -48,7 +48,7 @@ READ_ONLY = {
 
 PROGRAMS = {
     "make": "the demo has tests of its own",
-    "docker": "no container engine is there for tests; the image has tests of its own",
+    "docker": "no container engine is there for tests; test_recipes.py does without",
     "kubectl": "needs a cluster; the file it applies has tests of its own",
     "pip": "fetches packages",
     "GOMP_SPINCOUNT=2000": "needs a model of a gigabyte",
