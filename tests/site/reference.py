@@ -90,6 +90,8 @@ def _options(command: Any) -> list[tuple[str, ...]]:
 
 
 def _settings() -> Iterator[str]:
+    yield "The JSON Schema as a file: [anpd.schema.json](anpd.schema.json)."
+    yield ""
     schema = config_schema()
     for section, entry in schema["properties"].items():
         many = "items" in entry
@@ -112,6 +114,8 @@ def _settings() -> Iterator[str]:
 
 
 def _operations() -> Iterator[str]:
+    yield "The OpenAPI document as a file: [openapi.json](openapi.json)."
+    yield ""
     document = openapi_document()
     schemas = document["components"]["schemas"]
     found: dict[str, list[tuple[str, str, Mapping[str, Any]]]] = {}
