@@ -1,7 +1,7 @@
 """The messages of errors, read from the source code.
 
-A message is the text of an exception that people read: `ConfigError`, `CallError` and
-what derives from them. `…` stands for what differs.
+A message is the text of an exception that people read: `ConfigError`, `CallError`, what
+derives from them, and what becomes their text. `…` stands for what differs.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ ANYTHING = "…"
 
 KINDS = {
     "ConfigError": ErrorKind.CONFIGURATION,
+    "AttachmentError": ErrorKind.CONFIGURATION,
+    "BundleError": ErrorKind.CONFIGURATION,
+    "OpenApiError": ErrorKind.CONFIGURATION,
+    "ApiError": ErrorKind.USAGE,
     "UnknownError": ErrorKind.USAGE,
     "ConflictError": ErrorKind.USAGE,
     "BusyError": ErrorKind.POLICY,
 }
-"Exceptions whose kind is always the same."
+"Exceptions of one kind, unless they say another."
 
 PACKAGES = ("anp", "negotiation", "sandbox", "cache")
 
@@ -60,8 +64,9 @@ def _read() -> tuple[set[Message], set[str]]:
                 every.add(text)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 kind = KINDS.get(node.func.id)
-                if node.func.id == "CallError" and node.args:
-                    kind = _kind(node.args[0])
+                said = [*node.args[:1], *(one.value for one in node.keywords)]
+                if node.func.id in ("CallError", "ApiError"):
+                    kind = next((one for one in map(_kind, said) if one), kind)
                 text = next((one for one in map(_text, node.args) if one), "")
                 if kind is not None and len(text.strip("….,:; ")) > 8:
                     found.add(Message(kind, text))

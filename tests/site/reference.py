@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from anp.errors import EXIT_CODES, ErrorKind
+from anp.errors import EXIT_CODES, ErrorCode, ErrorKind
+from anp.interaction.errors import InteractionFault
 from anp.sidecar.api.app import operations_of
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.problems import HTTP_STATUS
@@ -171,10 +174,25 @@ def _errors() -> Iterator[str]:
         yield ""
 
 
+def _codes() -> Iterator[str]:
+    known = inspect.getsource(InteractionFault)
+    rows = []
+    for fault in InteractionFault:
+        found = re.search(rf'"{fault.value}"\n    "([^"]+)"', known)
+        meaning = found[1] if found else fault.value.replace("_", " ")
+        rows.append((f"`{fault.value}`", _cell(meaning)))
+    yield from _table(("Code", "Meaning"), rows)
+    yield "Between daemons, in the outer `response` of the Agent Network Protocol:"
+    yield ""
+    outer = [(f"{one.value}", one.name.lower().replace("_", " ")) for one in ErrorCode]
+    yield from _table(("Code", "Meaning"), outer)
+
+
 GENERATED: dict[str, Callable[[], Iterator[str]]] = {
     "commands": _commands,
     "settings": _settings,
     "operations": _operations,
     "errors": _errors,
+    "codes": _codes,
 }
 "The makers of generated parts, by the word in `<!-- generated: WORD -->`."
