@@ -113,7 +113,7 @@ def _sequence(text: str) -> tuple[int, int, list[str]]:
     head, *lines = text.splitlines()
     parties = [one.strip() for one in head.split("|")]
     steps = []
-    gaps = [max(map(len, pair)) * LETTER / 2 + 60 for pair in pairwise(parties)]
+    gaps = [sum(map(len, pair)) * LETTER / 2 + 48 for pair in pairwise(parties)]
     for line in lines:
         way, _, words = line.partition(": ")
         if way.startswith("---"):
