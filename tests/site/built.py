@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 __all__ = ["make_local", "problems_in"]
 
-_SHIM = "https://unpkg.com/iframe-worker/shim"
+_SHIM = re.compile(r'"https://[^"]*/iframe-worker/shim"')
 "What the generator loads from elsewhere so that search works in pages that are files."
 
 _OURS = "site/iframe-worker.js"
@@ -49,7 +50,7 @@ def make_local(folder: Path) -> None:
     for path in folder.rglob("*.html"):
         text = path.read_text("utf-8")
         way = os.path.relpath(folder / _OURS, path.parent)
-        path.write_text(text.replace(f'"{_SHIM}"', f'"{way}"'), "utf-8")
+        path.write_text(_SHIM.sub(f'"{way}"', text), "utf-8")
 
 
 def problems_in(folder: Path) -> list[str]:

@@ -154,7 +154,7 @@ def test_a_link_to_code_leads_to_a_page_with_it_and_code_stays_as_it_is() -> Non
 def test_what_a_built_page_loads_or_links_wrongly_is_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<p id="x"><a href="#x"></a><a href="#y"></a><a href="b.html#z"></a>'
-        '<script src="https://unpkg.com/iframe-worker/shim"></script>'
+        '<script src="https://elsewhere.example/iframe-worker/shim"></script>'
         '<img src="https://elsewhere.example/a.png">'
     )
     (tmp_path / "b.html").write_text('<a href="c.html"></a><a href="a.html#x"></a>')
