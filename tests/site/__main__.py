@@ -18,7 +18,7 @@ match sys.argv[1:]:
         found = problems_in(Path(folder))
         print(*found, sep="\n", end="\n" if found else "")
         pages = len(list(Path(folder).rglob("*.html")))
-        print(f"{pages} pages, {len(found)} problems: {folder}")
+        print(f"{pages} pages, {len(found)} problems: {folder}/index.html")
         sys.exit(1 if found or not pages else 0)
     case ["pictures"]:
         print(*write_pictures(), sep="\n")
