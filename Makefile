@@ -26,7 +26,6 @@ SPREAD := -n 2 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
-.PHONY: docs docs-env cast recipes-env test-recipes
 
 help:
 	@echo "make demo    two agents meet, agree and call (start here; it installs what it needs)"
@@ -37,12 +36,12 @@ help:
 	@echo "make test-long  more of the same: all pairs and all numbers, of which make test has a part"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make test-callers  every kind of caller against every kind of attachment (make test has it too)"
+	@echo "make docs    the documents as a site in build/site/html, with search; broken links are errors"
+	@echo "make test-recipes  the recipes: TLS, MCP clients, LangGraph, CrewAI, OpenAI Agents SDK (installs 1.2 GB)"
 	@echo "make test-clients  clients of A2A that others wrote, against the A2A face: a table"
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
-	@echo "make docs    the documents as a site in build/site/html, with search; broken links are errors"
-	@echo "make test-recipes  the recipes: TLS, MCP clients, LangGraph, CrewAI, OpenAI Agents SDK (installs 1.2 GB)"
-	@echo "make test-browser  the dashboard and the site in Debian's chromium, and pictures of them in build/screenshots"
+	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states, sixty with inbox, callback and outbox"
@@ -158,6 +157,8 @@ $(A2A_JS)/.installed: tests/a2a/clients/package.json
 # Clients that others wrote, against the A2A face: a table of clients and methods.
 test-clients: venv a2a-0.3-env a2a-framework-env a2a-adk-env a2a-js-env
 	$(BIN)/python -m tests.a2a.clients
+
+.PHONY: docs docs-env cast recipes-env test-recipes
 
 # Two machines, MCP clients, and frameworks as callers, as the recipes show them.
 recipes-env: $(RECIPES)/.installed
