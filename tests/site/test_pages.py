@@ -44,6 +44,7 @@ RUN = {
 
 READ_ONLY = {
     "CONTRIBUTING.md": "`make venv` takes minutes; every continuous run begins with it",
+    "docs/operation.md": "what is printed where a package is missing; here none is",
 }
 "Documents whose typed commands are only checked to exist, each with the reason."
 
@@ -51,6 +52,7 @@ PROGRAMS = {
     "make": "the demo has tests of its own",
     "docker": "no container engine is there for tests; test_recipes.py does without",
     "kubectl": "needs a cluster; the file it applies has tests of its own",
+    "openssl": "needs the files of a release",
     "pip": "fetches packages",
     "GOMP_SPINCOUNT=2000": "needs a model of a gigabyte",
 }
