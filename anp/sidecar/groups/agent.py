@@ -31,7 +31,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError
 from anp.interaction.operations import TaskCancel, TaskUpdate
 from anp.interaction.states import TaskState
-from anp.sidecar.groups.frames import message_of, work_of
+from anp.sidecar.groups.frames import is_of_task, message_of, work_of
 from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.service import GroupService, KnownGroup, NoGroup
 from anp.sidecar.groups.shelf import SEALED, StoredEvent
@@ -132,7 +132,9 @@ class GroupAgent:
     async def _follow(self, name: str, after: int) -> None:
         try:
             own = self._groups.known(name).own
-            async for event in self._groups.watch(name, after=after, within=True):
+            async for event in self._groups.watch(
+                name, after=after, wanted=self._wants
+            ):
                 work = work_of(event)
                 if isinstance(work, Task | TaskUpdate | TaskCancel):
                     self._take_work(name, event, work, own)
@@ -156,6 +158,9 @@ class GroupAgent:
                 self._hand(name, event, message)
         except NoGroup:
             self._following.pop(name, None)
+
+    def _wants(self, event: StoredEvent) -> bool:
+        return bool(self._name) or is_of_task(event)
 
     def _hand(self, name: str, event: StoredEvent, message: Message) -> None:
         at_work = self._at_work.setdefault(name, set())

@@ -18,7 +18,7 @@ from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["message_in", "message_of", "own_post", "work_of"]
+__all__ = ["is_of_task", "message_in", "message_of", "own_post", "work_of"]
 
 MAX_FRAME: Final = 8 * 1024 * 1024
 
@@ -41,9 +41,14 @@ def own_post(
     )
 
 
+def is_of_task(event: StoredEvent) -> bool:
+    """Return whether an event may be about a task; nothing is read for that."""
+    return b'"task' in event.data
+
+
 def work_of(event: StoredEvent) -> GroupContent | None:
     """Return what an event says of a task: an offer, a change, a message; else None."""
-    if b'"task' not in event.data:
+    if not is_of_task(event):
         return None
     read = read_group_frame(event.data, max_size=len(event.data))
     operation = read.operation

@@ -35,7 +35,7 @@ from anp.sidecar.groups.sealing.member_seal import MemberSeal
 from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, stored_copy
 from anp.sidecar.groups.signatures import Signatures
-from anp.sidecar.groups.standing import MemberStanding
+from anp.sidecar.groups.standing import KnownGroup, MemberStanding
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
 
@@ -118,6 +118,21 @@ class GroupMember(MemberStanding):
         for text in head.queued:
             frame = json.loads(text)
             self._queued[frame["ref"]] = frame
+
+    def known(self, preset_problems: tuple[str, ...]) -> KnownGroup:
+        """Return the group as this daemon's agent sees it."""
+        return KnownGroup(
+            group=self.group,
+            own=self.own,
+            is_hub=False,
+            state=self.state,
+            last=self.log.stored_last,
+            tickets=self.applications.waiting,
+            invitation=self.head,
+            preset=self.head.preset,
+            preset_problems=preset_problems,
+            sealing=None if self.sealing is None else self.sealing.desk.view,
+        )
 
     def needs_hub(self) -> bool:
         """Return whether there has to be a line to the hub."""

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -25,10 +25,7 @@ from anp.interaction.groups.operations import (
 from anp.interaction.states import is_terminal
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
-from anp.sidecar.groups.member import (
-    MemberState,
-    StoredMember,
-)
+from anp.sidecar.groups.member import MemberState, StoredMember
 from anp.sidecar.groups.reception import (
     ANSWER_TIMEOUT,
     GROUP_ID,
@@ -43,6 +40,8 @@ from anp.sidecar.peers.policy import agent_name
 __all__ = ["GroupService", "KnownGroup", "NoGroup"]
 
 logger = logging.getLogger(__name__)
+
+_NO_GROUP: Final = (InteractionFault.UNKNOWN_GROUP, InteractionFault.CLOSED)
 
 DAY: Final = 86_400.0
 "Seconds."
@@ -276,9 +275,15 @@ class GroupService(GroupReception):
     async def leave(self, name: str) -> KnownGroup:
         """Leave a group, or take back the application to join it."""
         member = self._members.get(name)
-        if member is not None and member.state is not MemberState.APPLIED:
+        is_applicant = member is not None and member.state is MemberState.APPLIED
+        if member is not None and not is_applicant:
             member.check_state()
-        await self._change(name, Membership(act=GroupAct.LEAVE))
+        try:
+            await self._change(name, Membership(act=GroupAct.LEAVE))
+        except InteractionError as exc:
+            # The hub forgot the application, or closed the group.
+            if not is_applicant or exc.code not in _NO_GROUP:
+                raise
         if member is not None:
             await member.become(MemberState.LEFT)
         return self.known(name)
@@ -353,35 +358,24 @@ class GroupService(GroupReception):
 
     def known(self, name: str) -> KnownGroup:
         """Return a group; NoGroup if there is none."""
+        problems = self.preset_problems.get(name, ())
         hub = self._hubs.get(name)
-        if hub is not None:
-            now = datetime.now(UTC)
-            is_open = hub.group.state is GroupState.OPEN
-            return KnownGroup(
-                group=hub.group,
-                own=next(
-                    (one.id for one in hub.group.members if self._is_own(one.id)),
-                    self._identities.canonical,
-                ),
-                is_hub=True,
-                state=MemberState.MEMBER if is_open else MemberState.CLOSED,
-                last=hub.log.stored_last,
-                tickets=tuple(one for one in hub.machine.tickets if one.is_open(now)),
-                preset=hub.preset,
-                preset_problems=self.preset_problems.get(name, ()),
-            )
-        member = self._elsewhere(name)
+        if hub is None:
+            return self._elsewhere(name).known(problems)
+        now = datetime.now(UTC)
+        is_open = hub.group.state is GroupState.OPEN
         return KnownGroup(
-            group=member.group,
-            own=member.own,
-            is_hub=False,
-            state=member.state,
-            last=member.log.stored_last,
-            tickets=member.applications.waiting,
-            invitation=member.head,
-            preset=member.head.preset,
-            preset_problems=self.preset_problems.get(name, ()),
-            sealing=None if member.sealing is None else member.sealing.desk.view,
+            group=hub.group,
+            own=next(
+                (one.id for one in hub.group.members if self._is_own(one.id)),
+                self._identities.canonical,
+            ),
+            is_hub=True,
+            state=MemberState.MEMBER if is_open else MemberState.CLOSED,
+            last=hub.log.stored_last,
+            tickets=tuple(one for one in hub.machine.tickets if one.is_open(now)),
+            preset=hub.preset,
+            preset_problems=problems,
         )
 
     def all(self) -> list[KnownGroup]:
@@ -389,21 +383,31 @@ class GroupService(GroupReception):
         return [self.known(name) for name in (*self._hubs, *self._members)]
 
     async def watch(
-        self, name: str, *, after: int = 0, within: bool = False
+        self,
+        name: str,
+        *,
+        after: int = 0,
+        wanted: Callable[[StoredEvent], bool] | None = None,
     ) -> AsyncGenerator[StoredEvent, None]:
         """Yield the events of a group from a number on, and wait for new ones.
 
         Args:
-            within: A part of the daemon follows, which counts as no watcher.
+            wanted: A part of the daemon follows, which counts as no watcher: the
+                events that it has a use for. None for all.
         """
-        found = self.watch_pages(name, after=after, within=within)
+        found = self.watch_pages(name, after=after, wanted=wanted)
         async with contextlib.aclosing(found) as pages:
             async for page in pages:
                 for one in page:
                     yield one
 
     async def watch_pages(
-        self, name: str, *, after: int = 0, early: bool = False, within: bool = False
+        self,
+        name: str,
+        *,
+        after: int = 0,
+        early: bool = False,
+        wanted: Callable[[StoredEvent], bool] | None = None,
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield events as `watch` does, all at once that are there.
 
@@ -411,7 +415,7 @@ class GroupService(GroupReception):
             early: Also those that only the hub has stored so far. After a kill they
                 come again, with the same numbers.
         """
-        hub = self._hubs.get(name)
+        hub, within = self._hubs.get(name), wanted is not None
         if hub is None:
             log = self._elsewhere(name).log
             pages = log.watch(after=after, early=early, within=within)
@@ -419,6 +423,8 @@ class GroupService(GroupReception):
             pages = hub.log.watch(after=after, within=within)
         async with contextlib.aclosing(pages):
             async for page in pages:
+                if wanted is not None:
+                    page = [one for one in page if wanted(one)]
                 yield page if hub is None else [await self._marked(x) for x in page]
 
     async def _marked(self, event: StoredEvent) -> StoredEvent:
@@ -432,9 +438,8 @@ class GroupService(GroupReception):
     @property
     def watchers(self) -> int:
         """Number of those who follow groups now."""
-        logs = [one.log for one in self._hubs.values()]
-        logs += [one.log for one in self._members.values()]
-        return sum(one.watchers for one in logs)
+        at_hubs = sum(one.log.watchers for one in self._hubs.values())
+        return at_hubs + sum(one.log.watchers for one in self._members.values())
 
     # Tasks that were offered to a group, and that this agent accepted.
 

@@ -61,9 +61,12 @@ class GroupOffer:
             # It was offered before a restart.
             if exc.code is not InteractionFault.CONFLICT:
                 raise
+        events = self.groups.watch(self.group, after=after, wanted=self._wants)
         try:
-            async with asyncio.timeout(patience) as waiting:
-                events = self.groups.watch(self.group, after=after, within=True)
+            async with (
+                contextlib.aclosing(events),
+                asyncio.timeout(patience) as waiting,
+            ):
                 async for event in events:
                     self._take(event)
                     if self.executor:
@@ -81,6 +84,9 @@ class GroupOffer:
             wish = TaskCancel(session=self.task.session, task=self.task.id)
             with contextlib.suppress(AnpError, InteractionError):
                 await self.groups.say(self.group, wish)
+
+    def _wants(self, event: StoredEvent) -> bool:
+        return self.task.id.encode("utf-8") in event.data
 
     def _take(self, event: StoredEvent) -> None:
         if event.mark not in ("", "signed"):

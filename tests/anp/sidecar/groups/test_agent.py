@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -17,6 +18,7 @@ from anp.sidecar.groups.agent import ANSWERS, GroupAgent
 from anp.sidecar.groups.frames import work_of
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
+from anp.sidecar.plans.group_offer import GroupOffer
 from negotiation.need import Capability
 from tests.anp.sidecar.groups.fleet import SharedStore, fleet_in, lapse, settle
 from tests.anp.sidecar.groups.net import Node, join, joined, net_in, note, texts
@@ -226,3 +228,27 @@ async def test_an_offer_at_work_is_cancelled_or_fails_with_its_daemon(
             assert (await states(a, group, "second"))[-1] == (b.did, "failed")
             await until(lambda: b.groups.at_work(group) == ())
             assert calls.heard == []
+
+
+async def test_who_offered_a_task_follows_it_again_after_a_restart(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("anp.sidecar.groups.agent.WORD_CHECK", 0.01)
+    async with net_in(tmp_path, "a", "b", "c") as (net, (a, b, c)):
+        group = await joined(a, b, c)
+        async with answering(c) as calls:
+            calls.pending = 1_000_000
+            before = b.groups.known(group).last
+            first = GroupOffer(b.groups, group, offer(b, group, "work"))
+            run = asyncio.create_task(first.run(after=before, patience=5.0))
+            await until(lambda: first.executor == c.did)
+            run.cancel()
+            b = await net.again(b)
+            calls.pending = 0
+            again = GroupOffer(b.groups, group, offer(b, group, "work"))
+            await again.run(after=before, patience=5.0)
+            assert again.change is not None
+            assert (again.executor, again.change.state) == (c.did, "completed")
+            (said,) = again.results
+            assert said.parts == (Part.text("heard wish work"),)
+        assert len(calls.heard) == 1

@@ -432,6 +432,17 @@ async def test_an_application_is_taken_back_and_known_after_a_restart(
         assert not a.groups.known(group).tickets
 
 
+async def test_an_application_to_a_group_that_ended_is_taken_back(
+    tmp_path: Path,
+) -> None:
+    async with net_in(tmp_path, "a", "b") as (_, (a, b)):
+        group = await joined(a, policy=GroupPolicy(join=JoinRule.APPLY))
+        await b.groups.apply("a", group)
+        await a.groups.close_group(group)
+        assert (await b.groups.leave(group)).state is MemberState.LEFT
+        await b.groups.forget(group)
+
+
 async def test_a_member_killed_after_its_message_was_taken_gets_it_whole(
     tmp_path: Path,
 ) -> None:
