@@ -13,6 +13,7 @@ A2A_ADK := .venvs/a2a-adk
 A2A_JS := .venvs/a2a-js
 STAMP  := $(VENV)/.installed
 SMALL  := $(VENV)/.runs
+DEMO   := $(VENV)/.demo
 API    := .venvs/api
 SLIM   := .venvs/slim
 PIP    := -m pip --disable-pip-version-check -q
@@ -58,11 +59,16 @@ help:
 	@echo "make mutants 500 halves with one fault in their data, and how many the trial and the cases find"
 	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
 
-# Enough to run anpd and the demo: no tools for tests, and no resolving.
+# Enough to run anpd with all its extras: no tools for tests, and no resolving.
 install: $(SMALL)
 
 $(SMALL): pyproject.toml deploy/local/requirements.txt
 	@test $(STAMP) -nt pyproject.toml && test $(STAMP) -nt deploy/local/requirements.txt || $(PYTHON) deploy/local $(VENV)
+	@touch $@
+
+# The demo has less; what has more serves it, too.
+$(DEMO): pyproject.toml deploy/local/demo.txt
+	@for have in $(SMALL) $(STAMP); do test $$have -nt pyproject.toml && exit 0; done; $(PYTHON) deploy/local $(VENV) demo
 	@touch $@
 
 venv: $(STAMP)
@@ -180,7 +186,7 @@ test-browser: browser-env
 	tests/browser/ensure_chromium.sh
 	$(WEB)/bin/python -m pytest -n 0 tests/browser
 
-demo: install
+demo: $(DEMO)
 	@$(BIN)/anpd demo
 
 # Writes build/quick.json, and fails when it took more CPU time than it may.

@@ -65,7 +65,7 @@ def _root(
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     for noisy in (
-        *("httpx", "httpcore", "httpx2", "httpcore2", "openai"),
+        *("httpx2", "httpcore2", "openai"),
         *("asyncio", "uvicorn.error"),
     ):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -179,8 +179,9 @@ def test_no_secret_and_no_unpinned_fetch_is_in_the_image() -> None:
 
 
 PARTS = {
-    "deploy/container/requirements.txt": ("otel", "redis"),
-    "deploy/local/requirements.txt": ("demo",),
+    "deploy/container/requirements.txt": ("all",),
+    "deploy/local/requirements.txt": ("all", "demo"),
+    "deploy/local/demo.txt": ("demo",),
 }
 "Parts of the pinned packages, with the extras that each is for."
 

@@ -16,6 +16,7 @@ from anp.cli.client import home_of, load_settings
 from anp.cli.options import Host, Port
 from anp.cli.output import Settings, progress
 from anp.errors import CallError, ErrorKind
+from anp.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,7 @@ def serve_mcp(
     ] = None,
 ) -> None:
     """Serve MCP on stdio, for the configuration of an MCP client."""
+    require("mcp", "anpd mcp")
     home, _ = home_of(context.obj)
     # Before the client is told that there is a server.
     address = home.read_api()

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from anp.cli.demo.observer import DemoObserver
 from anp.cli.demo.stage import DemoPeer, Stage, signals_interrupt
 from anp.cli.demo.strangers import SEATS, STRANGERS, check_repair, with_tail
 from anp.errors import CallError, ErrorKind
+from anp.extras import require
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
@@ -51,7 +51,7 @@ def run_demo(config: Config, *, as_json: bool, keep: bool) -> None:
     """
     from anp.cli.demo.view import Timeline
 
-    _require_programs()
+    require("demo", "anpd demo")
     observer = DemoObserver() if as_json else Timeline(config.llm.model)
     with _folder(keep) as folder, signals_interrupt():
         document = _Demo(folder, observer, config).play()
@@ -281,15 +281,6 @@ class _Demo:
 def _reason(exc: CallError) -> str:
     """Return the words of a command that was to fail, without ours in front."""
     return exc.detail.split(": ", 2)[-1]
-
-
-def _require_programs() -> None:
-    if find_spec(SERVER) is None:
-        raise CallError(
-            ErrorKind.LOCAL_RESOURCE,
-            f"demo: {SERVER} is not installed; run: "
-            f"{sys.executable} -m pip install 'anpd[demo]'",
-        )
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def test_a_call_loads_no_library_but_the_standard_one(tmp_path: object) -> None:
     home = ("--home", f"{tmp_path}/none")
     loaded = loaded_by(*home, "call", "bob", "double", "-d", "{}", "--json")
     assert "anp.cli.local_http" in loaded
-    assert not {"typer", "pydantic", "httpx", "asyncio", "cryptography"} & loaded
+    assert not {"typer", "pydantic", "httpx2", "asyncio", "cryptography"} & loaded
     # A form that is not a usual one is read by the whole command line.
     assert "typer" in loaded_by(*home, "call", "bob", "double", "--data={}")
 

@@ -240,6 +240,11 @@ def _elsewhere(url: Url) -> str:
 
 def _import() -> None:
     """Import the library, which takes a moment, off the event loop."""
+    import httpx2
+
+    # The library uses httpx, whose place its successor takes: all else here, and the
+    # clients that the library gets, use that one.
+    httpx2.alias_httpx()
     import a2a.client  # noqa: F401 -- for its effect
 
 
