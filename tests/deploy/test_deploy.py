@@ -140,7 +140,8 @@ def stages() -> list[list[str]]:
 
 def test_the_image_has_two_stages_and_a_pinned_python() -> None:
     assert len(stages()) == 2
-    assert all("-slim" in stage[0] for stage in stages())
+    assert "ARG BASE=python:${PYTHON}-slim\n" in CONTAINERFILE
+    assert all(stage[0].startswith("FROM ${BASE}") for stage in stages())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (version,) = re.findall(r"^ARG PYTHON=(\S+)$", CONTAINERFILE, re.MULTILINE)
     assert f"Programming Language :: Python :: {version}" in project["classifiers"]
