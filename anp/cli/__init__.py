@@ -13,4 +13,6 @@
 * `completion`: completion of peers, capabilities and ids in a shell.
 * `questions`: the questions of `anpd init`.
 * `words`: The first words of a command line, and the file that each is loaded from.
+* `grammar`: Commands made from the signatures of functions, over click.
+* `shells`: Installs the script with which a shell completes words of `anpd`.
 """

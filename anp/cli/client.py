@@ -16,8 +16,7 @@ from anp.sidecar.home.home import Home, find_home
 from negotiation.exact_numbers import read_number, write_json
 
 if TYPE_CHECKING:
-    import typer
-
+    from anp.cli.grammar import Context
     from anp.sidecar.config.settings import Config
 
 __all__ = [
@@ -49,7 +48,7 @@ def home_of(settings: Settings) -> tuple[Home, bool]:
     return find_home(Path(settings.home) if settings.home else None)
 
 
-def client_of(context: typer.Context) -> Client:
+def client_of(context: Context) -> Client:
     """Return the local API of the daemon that the options mean."""
     return Client(home_of(context.obj)[0])
 

@@ -8,19 +8,18 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import typer
 
 from anp.cli.call import CallLine, quick_call
+from anp.cli.grammar import Commands
 from anp.cli.output import terminal_width
 from anp.cli.words import WORDS
 
 
 def commands_of(file: str) -> dict[str, str]:
     """Return the words that a file adds, with the first sentences of their help."""
-    app = typer.Typer()
+    app = Commands()
     import_module(f"anp.cli.commands.{file}").register(app)
-    commands = typer.main.get_group(app).commands
-    return {name: one.get_short_help_str(500) for name, one in commands.items()}
+    return {name: one.get_short_help_str(500) for name, one in app.made.items()}
 
 
 def test_the_table_has_the_words_of_all_files_with_their_help() -> None:
@@ -46,14 +45,14 @@ def test_a_call_loads_no_library_but_the_standard_one(tmp_path: object) -> None:
     home = ("--home", f"{tmp_path}/none")
     loaded = loaded_by(*home, "call", "bob", "double", "-d", "{}", "--json")
     assert "anp.cli.local_http" in loaded
-    assert not {"typer", "pydantic", "httpx2", "asyncio", "cryptography"} & loaded
+    assert not {"click", "pydantic", "httpx2", "asyncio", "cryptography"} & loaded
     # A form that is not a usual one is read by the whole command line.
-    assert "typer" in loaded_by(*home, "call", "bob", "double", "--data={}")
+    assert "click" in loaded_by(*home, "call", "bob", "double", "--data={}")
 
 
 def test_help_loads_no_command() -> None:
     loaded = loaded_by("--help")
-    assert "typer" in loaded
+    assert "click" in loaded
     assert not any(name.startswith("anp.cli.commands") for name in loaded)
 
 

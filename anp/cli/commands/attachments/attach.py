@@ -13,8 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
+from anp.cli import grammar
 from anp.cli.client import home_of
 from anp.cli.commands.attachments.attached import tell_daemon
 from anp.cli.commands.attachments.options import (
@@ -31,6 +32,7 @@ from anp.cli.commands.attachments.options import (
     YES,
     Option,
 )
+from anp.cli.grammar import Argument, Commands, Context
 from anp.cli.options import Json
 from anp.cli.output import Settings, fail, print_one, progress
 from anp.errors import CallError, ErrorKind
@@ -42,9 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["attach_app"]
 
-attach_app = typer.Typer(
-    no_args_is_help=True, help="Attach the programs of your agent."
-)
+attach_app = Commands(help="Attach the programs of your agent.")
 Fields = dict[str, Any]
 "Fields of an `AttachmentSpec`."
 
@@ -65,9 +65,7 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             iter(inspect.signature(complete, eval_str=True).parameters.values())
         )
 
-        def attach(
-            context: typer.Context, keep: bool, as_json: bool, **given: Any
-        ) -> None:
+        def attach(context: Context, keep: bool, as_json: bool, **given: Any) -> None:
             fields = {o.field: o.form.read(o.flag, given[o.field]) for o in options}
             complete(given[what.name], fields)
             fields["kind"] = kind
@@ -75,11 +73,11 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             _attach(context.obj, fields, named=named, keep=keep, as_json=as_json)
 
         parameters = {
-            "context": (typer.Context, inspect.Parameter.empty),
+            "context": (Context, inspect.Parameter.empty),
             what.name: (what.annotation, inspect.Parameter.empty),
             **{
                 o.field: (
-                    Annotated[o.form.type, typer.Option(o.flag, help=o.help)],
+                    Annotated[o.form.type, grammar.Option(o.flag, help=o.help)],
                     False if o.form is YES else None,
                 )
                 for o in options
@@ -87,13 +85,13 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             "keep": (
                 Annotated[
                     bool,
-                    typer.Option("--keep", help="Save it even if it does not start."),
+                    grammar.Option("--keep", help="Save it even if it does not start."),
                 ],
                 False,
             ),
             "as_json": (Json, False),
         }
-        attach.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by typer
+        attach.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by click
             [
                 inspect.Parameter(
                     name,
@@ -111,7 +109,7 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
 
 @_kind("mcp", NAME, EXPOSE, ENV, *ACCESS, *HINTS)
 def _mcp(
-    command: Annotated[list[str], typer.Argument(help="URL, or -- CMD ARGS…")],
+    command: Annotated[list[str], Argument(help="URL, or -- CMD ARGS…")],
     fields: Fields,
 ) -> None:
     """Attach an MCP server: a command (stdio) or a URL (streamable HTTP)."""
@@ -138,7 +136,7 @@ def _mcp(
     *(CAPABILITIES, NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _http(
-    url: Annotated[str, typer.Argument(help="Base URL of the service.")],
+    url: Annotated[str, Argument(help="Base URL of the service.")],
     fields: Fields,
 ) -> None:
     """Attach an HTTP service by its OpenAPI document (default: URL/openapi.json)."""
@@ -154,9 +152,7 @@ def _http(
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _callback(
-    url: Annotated[
-        str, typer.Argument(help="URL of the agent, which takes calls by POST.")
-    ],
+    url: Annotated[str, Argument(help="URL of the agent, which takes calls by POST.")],
     fields: Fields,
 ) -> None:
     """Attach an agent that takes calls at a URL."""
@@ -170,7 +166,7 @@ def _callback(
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _a2a(
-    url: Annotated[str, typer.Argument(help="The agent card, or the agent's host.")],
+    url: Annotated[str, Argument(help="The agent card, or the agent's host.")],
     fields: Fields,
 ) -> None:
     """Attach an A2A agent by its card; its skills become capabilities."""
@@ -179,7 +175,7 @@ def _a2a(
 
 @_kind("inbox", CAPABILITIES, EXPOSE, *HINTS)
 def _inbox(
-    name: Annotated[str, typer.Argument(help="Name of the attachment.")],
+    name: Annotated[str, Argument(help="Name of the attachment.")],
     fields: Fields,
 ) -> None:
     """Attach an agent that is no server: it reads its tasks from the daemon."""
@@ -194,7 +190,7 @@ def _inbox(
     *HINTS,
 )
 def _python(
-    target: Annotated[str, typer.Argument(help="MODULE:FUNCTION or path.py:FUNCTION")],
+    target: Annotated[str, Argument(help="MODULE:FUNCTION or path.py:FUNCTION")],
     fields: Fields,
 ) -> None:
     """Attach a Python function, or all public ones of a module."""
@@ -311,7 +307,9 @@ def _attach(
                 f"{spec.name} is saved but does not start, so it offers nothing: "
                 f"{problem}; correct that, then check it with `anpd doctor`"
             )
-        raise typer.Exit(fail(settings, ErrorKind.CONFIGURATION, detail, **answer))
+        raise click.exceptions.Exit(
+            fail(settings, ErrorKind.CONFIGURATION, detail, **answer)
+        )
     told = [f"attached {spec.name}"]
     told += [
         f"  {name:<40} {'exposed' if name in exposed else 'not exposed'}"
