@@ -26,6 +26,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp": ("mcp",),
     "otel": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
     "redis": ("redis",),
+    "zones": ("tzdata",),
 }
 "Extras of `pyproject.toml`, with the modules that tell whether they are there."
 

@@ -144,13 +144,14 @@ def _parameter(one: inspect.Parameter) -> click.Parameter:
     return click.Option([*flags, one.name], show_default=is_shown, **settings)
 
 
-def _type(kind: Any, *, min: Any = None, max: Any = None) -> click.ParamType:
+def _type(kind: Any, *, min: Any = None, max: Any = None) -> click.ParamType[Any, Any]:
     if kind is Path:
         return click.Path(path_type=Path)
     if min is not None or max is not None:
         limited = click.IntRange if kind is int else click.FloatRange
         return limited(min, max)
-    return click.types.convert_type(kind)
+    found: click.ParamType[Any, Any] = click.types.convert_type(kind)
+    return found
 
 
 def _completer(

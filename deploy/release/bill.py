@@ -51,7 +51,7 @@ def bill_of(project: Path, *, at: int) -> str:
     bom.metadata.component = own
     bom.metadata.timestamp = datetime.fromtimestamp(at, UTC)
     needed = [Requirement(line) for line in declared["dependencies"]]
-    for extra in ("a2a", "mcp", "otel", "redis"):
+    for extra in ("a2a", "mcp", "otel", "redis", "zones"):
         needed += map(Requirement, declared["optional-dependencies"][extra])
     direct = {canonicalize_name(one.name) for one in needed}
     bom.register_dependency(own, [parts[name] for name in sorted(direct)])

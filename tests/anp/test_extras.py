@@ -22,7 +22,7 @@ PROJECT = Path(__file__).parents[2]
 DECLARED = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 OPTIONAL = DECLARED["optional-dependencies"]
 
-MAX_PACKAGES = 43
+MAX_PACKAGES = 33
 "Distributions of a base installation, `anpd` itself included."
 
 HIDDEN = """\

@@ -191,7 +191,7 @@ def test_every_pinned_version_has_its_hashes_and_the_parts_have_the_same() -> No
     block = re.compile(r"(?m)^\S+==\S+(?: \\\n    --hash=sha256:[0-9a-f]{64})+$")
     for name in ("constraints.txt", *PARTS):
         text = (ROOT / name).read_text()
-        assert len(block.findall(text)) == len(pins_of(text)) > 50
+        assert len(block.findall(text)) == len(pins_of(text)) > 40
         # Nothing of the index of the machine on which it was written.
         assert "://" not in text
     all_pins = set(pins_of((ROOT / "constraints.txt").read_text()))

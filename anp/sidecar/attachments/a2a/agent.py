@@ -150,8 +150,10 @@ class A2aService(Service):
         from a2a.client import ClientConfig, ClientFactory
 
         self._choose_interface(card)
+        # For the library it is one of httpx; see `_import`.
+        client: Any = self._calls.client
         config = ClientConfig(
-            httpx_client=self._calls.client,
+            httpx_client=client,
             # A task whose id comes only with its end could not be cancelled.
             polling=not card.capabilities.streaming,
             supported_protocol_bindings=list(BINDINGS),
