@@ -3,9 +3,9 @@
     python -m bench.first_minute [--against DIR]
 
 Each checkout is copied as its last commit has it, and installed by what its `make demo`
-needs, without pip's cache. The first call begins with nothing: a program is attached, two
-daemons start, and one calls the other. `--against` times another checkout in the same
-run, step by step in turn.
+needs, without pip's cache. The first call begins with nothing: a program is attached,
+two daemons start, and one calls the other. `--against` times another checkout in the
+same run, step by step in turn.
 """
 
 from __future__ import annotations

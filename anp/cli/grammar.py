@@ -22,6 +22,7 @@ __all__ = [
     "Context",
     "Option",
     "OrderedGroup",
+    "ShownCommand",
     "parameters_of",
     "with_context",
 ]
@@ -66,7 +67,7 @@ class Commands:
         """
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
-            self.made[name] = click.Command(
+            self.made[name] = ShownCommand(
                 name,
                 params=parameters_of(function),
                 callback=with_context(function),
@@ -163,6 +164,17 @@ def _completer(
         return [CompletionItem(word) for word in complete(context, incomplete)]
 
     return words
+
+
+class ShownCommand(click.Command):
+    """A command whose help ends with an example."""
+
+    def format_epilog(self, ctx: Context, formatter: click.HelpFormatter) -> None:
+        """Write the example."""
+        from anp.cli.examples import example_of
+
+        formatter.write_paragraph()
+        formatter.write(f"Example: {example_of(ctx.command_path)}\n")
 
 
 class OrderedGroup(click.Group):

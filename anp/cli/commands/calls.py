@@ -97,7 +97,14 @@ def list_calls(
     }
     notes = [] if more is None else [f"next page: the same command with --after {more}"]
     answer = {"calls": found, "next": more}
-    print_list(answer, found, columns, as_json=as_json, notes=notes)
+    print_list(
+        answer,
+        found,
+        columns,
+        as_json=as_json,
+        notes=notes,
+        names=client.peer_names,
+    )
 
 
 def tap(

@@ -84,7 +84,14 @@ def list_protocols(
         again = "".join(f"--{name} {said} " for name, said in options.items() if said)
         notes.append(f"next page: anpd protocols list {again}--after '{more}'")
     answer = {"protocols": found, "next": more, "usage": page["usage"]}
-    print_list(answer, found, columns, as_json=as_json, notes=notes)
+    print_list(
+        answer,
+        found,
+        columns,
+        as_json=as_json,
+        notes=notes,
+        names=client.peer_names,
+    )
 
 
 @protocols_app.command("published")

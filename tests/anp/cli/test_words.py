@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
 
+from anp.cli.app import app
 from anp.cli.call import CallLine, quick_call
+from anp.cli.examples import EXAMPLES, example_of
 from anp.cli.grammar import Commands
 from anp.cli.output import terminal_width
 from anp.cli.words import WORDS
+from tests.command_lines import problem_of
 
 
 def commands_of(file: str) -> dict[str, str]:
@@ -129,3 +136,27 @@ def test_everything_else_is_left_to_the_whole_command_line(
     words: tuple[str, ...],
 ) -> None:
     assert quick_call(words) is None
+
+
+def leaves(command: click.Command, *words: str) -> Iterator[tuple[str, click.Command]]:
+    """Give every command that has none below it, with its words."""
+    below = getattr(command, "commands", {})
+    for name in below:
+        yield from leaves(below[name], *words, name)
+    if not below:
+        yield " ".join(words), command
+
+
+def test_every_command_shows_an_example_that_fits_it() -> None:
+    found = dict(leaves(app))
+    assert set(EXAMPLES) <= set(found)
+    for words, command in found.items():
+        line = example_of(f"anpd {words}")
+        given = shlex.split(line)[1:]
+        assert problem_of(given) is None, line
+        needed = [one for one in command.params if one.required]
+        assert not needed or words in EXAMPLES, line
+        context = click.Context(command, info_name=f"anpd {words}")
+        assert command.get_help(context).endswith(f"Example: {line}")
+        said = (command.help or "").split("\n")[0]
+        assert re.match(r"[A-Z].*[.:]$", said), (words, said)

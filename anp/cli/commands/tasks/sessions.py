@@ -64,13 +64,15 @@ def list_outbox(
         "STATE": lambda one: "DEAD" if one["dead"] else "waits",
         "PROBLEM": "problem",
     }
-    print_list(found, found["letters"], columns, as_json=as_json)
+    names = client.peer_names
+    print_list(found, found["letters"], columns, as_json=as_json, names=names)
 
 
 @sessions_app.command("show")
 def show_session(context: Context, session: SessionId, as_json: Json = False) -> None:
     """Show a session with its parties and tasks."""
-    found = client_of(context).get(f"/v1/sessions/{segment(session)}")
+    client = client_of(context)
+    found = client.get(f"/v1/sessions/{segment(session)}")
     told = [
         ("session", found["id"]),
         ("state", "open" if found["open"] else "closed"),
@@ -82,7 +84,7 @@ def show_session(context: Context, session: SessionId, as_json: Json = False) ->
     print_one(found, told, as_json=as_json)
     if not as_json:
         print()
-        print_tasks(found, found["tasks"])
+        print_tasks(found, found["tasks"], client)
 
 
 @sessions_app.command("export")

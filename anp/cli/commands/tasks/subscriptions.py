@@ -128,7 +128,8 @@ def list_subscriptions(
     as_json: Json = False,
 ) -> None:
     """List subscriptions, the newest first."""
-    found = client_of(context).get("/v1/subscriptions", limit=str(limit))
+    client = client_of(context)
+    found = client.get("/v1/subscriptions", limit=str(limit))
     columns: dict[str, Column] = {
         "ID": "id",
         "STATE": lambda one: one["ended"] or "open",
@@ -139,7 +140,8 @@ def list_subscriptions(
         "CAPABILITY": lambda one: one["capability"] or "-",
         "PEER": "peer",
     }
-    print_list(found, found["subscriptions"], columns, as_json=as_json)
+    names = client.peer_names
+    print_list(found, found["subscriptions"], columns, as_json=as_json, names=names)
 
 
 @subscriptions_app.command("show")

@@ -247,12 +247,13 @@ def list_tasks(
 ) -> None:
     """List tasks, the newest first: those given to peers, and those of peers."""
     wanted = {"open": "1"} if open_only else {}
-    found = client_of(context).get("/v1/tasks", limit=str(limit), **wanted)
-    print_tasks(found, found["tasks"], as_json=as_json)
+    client = client_of(context)
+    found = client.get("/v1/tasks", limit=str(limit), **wanted)
+    print_tasks(found, found["tasks"], client, as_json=as_json)
 
 
 def print_tasks(
-    answer: Any, tasks: list[dict[str, Any]], *, as_json: bool = False
+    answer: Any, tasks: list[dict[str, Any]], client: Client, *, as_json: bool = False
 ) -> None:
     """Print tasks in columns."""
     columns: dict[str, Column] = {
@@ -263,7 +264,8 @@ def print_tasks(
         "CAPABILITY": lambda one: one["capability"] or "-",
         "PEER": _peer_of,
     }
-    print_list(answer, tasks, columns, as_json=as_json)
+    names = client.peer_names
+    print_list(answer, tasks, columns, as_json=as_json, names=names)
 
 
 @tasks_app.command("show")
