@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -127,8 +128,14 @@ def _waited(ready: Path) -> str:
     return f"{found['url']}#{found['did']}"
 
 
+def _cpu() -> float:
+    """Return the seconds of processor time that all ended children have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main() -> int:
-    """Measure and print a table in Markdown."""
+    """Measure and print a table in Markdown: seconds, and those of processors."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--against", type=Path, help="another checkout")
     other = parser.parse_args().against
@@ -143,9 +150,10 @@ def main() -> int:
         for name in all_steps[0]:
             cells = []
             for steps in all_steps:
-                began = time.perf_counter()
+                began, used = time.perf_counter(), _cpu()
                 steps[name]()
-                cells.append(f"{time.perf_counter() - began:.1f} s")
+                took = time.perf_counter() - began
+                cells.append(f"{took:.1f} s ({_cpu() - used:.1f})")
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
     return 0
 
