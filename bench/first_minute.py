@@ -42,7 +42,8 @@ class Newcomer:
         for one in (self._tree, self._homes):
             one.mkdir(parents=True)
         told = {"PIP_NO_CACHE_DIR": "1", "HOME": str(folder)}
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("ANPD_")}
+        ours = ("ANPD_", "PYTHONPATH", "VIRTUAL_ENV")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         self._environment = kept | told
         archive = subprocess.run(
             ["git", "archive", "HEAD"], cwd=tree, capture_output=True, check=True
