@@ -98,6 +98,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
 OTHERS: Final = frozenset(
     {
         "a2a",
+        "anp",
         "anp/cli",
         "anp/cli/commands",
         "anp/cli/demo",
