@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from anp.cli import grammar
 from anp.cli.client import home_of
 from anp.cli.commands.attachments.attached import tell_daemon
 from anp.cli.commands.attachments.options import (
@@ -30,9 +29,9 @@ from anp.cli.commands.attachments.options import (
     PATH,
     TEXT,
     YES,
-    Option,
+    AttachOption,
 )
-from anp.cli.grammar import Argument, Commands, Context
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import Settings, fail, print_one, progress
 from anp.errors import CallError, ErrorKind
@@ -49,11 +48,11 @@ Fields = dict[str, Any]
 "Fields of an `AttachmentSpec`."
 
 
-OPTIONS: dict[str, tuple[Option, ...]] = {}
+OPTIONS: dict[str, tuple[AttachOption, ...]] = {}
 "Options of each kind; the command that attaches again repeats all of them."
 
 
-def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
+def _kind(kind: str, *options: AttachOption) -> Callable[[Callable[..., None]], None]:
     """Make the command that attaches one kind, with shared and own options.
 
     The function below it completes the fields by what is attached, its first argument.
@@ -77,7 +76,7 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             what.name: (what.annotation, inspect.Parameter.empty),
             **{
                 o.field: (
-                    Annotated[o.form.type, grammar.Option(o.flag, help=o.help)],
+                    Annotated[o.form.type, Option(o.flag, help=o.help)],
                     False if o.form is YES else None,
                 )
                 for o in options
@@ -85,7 +84,7 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             "keep": (
                 Annotated[
                     bool,
-                    grammar.Option("--keep", help="Save it even if it does not start."),
+                    Option("--keep", help="Save it even if it does not start."),
                 ],
                 False,
             ),
@@ -127,7 +126,7 @@ def _mcp(
 
 @_kind(
     "http",
-    Option(
+    AttachOption(
         "--openapi",
         "openapi",
         DOCUMENT,
@@ -146,7 +145,7 @@ def _http(
 @_kind(
     "callback",
     CAPABILITIES,
-    Option(
+    AttachOption(
         "--secret", "secret", TEXT, "env:VAR or file:PATH; calls are signed with it."
     ),
     *(NAME, EXPOSE, *ACCESS, *HINTS),
@@ -161,7 +160,9 @@ def _callback(
 
 @_kind(
     "a2a",
-    Option("--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."),
+    AttachOption(
+        "--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."
+    ),
     *OAUTH,
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
@@ -185,8 +186,8 @@ def _inbox(
 @_kind(
     "python",
     *(NAME, EXPOSE, ENV),
-    Option("--python", "python", PATH, "Interpreter."),
-    Option("--cwd", "cwd", PATH, "Folder to run in."),
+    AttachOption("--python", "python", PATH, "Interpreter."),
+    AttachOption("--cwd", "cwd", PATH, "Folder to run in."),
     *HINTS,
 )
 def _python(
