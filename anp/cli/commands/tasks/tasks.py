@@ -62,7 +62,9 @@ def start_task(
     context: Context,
     peer: Annotated[
         str,
-        Argument(help="Name, DID, URL or URL#DID; left out with --session and --find."),
+        Argument(
+            help="Name, DID, URL or URL#DID; left out with --session, --find, --group."
+        ),
     ] = "",
     capability: Annotated[
         str, Argument(help="Capability; left out when the words say it.")
@@ -97,6 +99,13 @@ def start_task(
             help="Peers in order, in place of PEER: the next gets what is handed back.",
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        Option(
+            metavar="GROUP",
+            help="Offer it to a group, in place of PEER: the first to accept does it.",
+        ),
+    ] = None,
     proxy: Annotated[
         bool, Option("--proxy", help="With --find: go on as with --candidate.")
     ] = False,
@@ -125,6 +134,8 @@ def start_task(
         session = client.get(f"/v1/tasks/{segment(needed[0]['task'])}")["session"]
     if candidate:
         body |= {"candidates": candidate, "capability": capability or peer}
+    elif group is not None:
+        body |= {"group": group, "capability": capability or peer}
     else:
         body |= _whom(peer, capability, session=session, find=find)
     body |= _of_plan(proxy=proxy or None, timeout=timeout, parent=parent)
