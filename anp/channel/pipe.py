@@ -9,6 +9,8 @@ from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 from websockets.protocol import State
 
+from anp.wire.envelopes import is_binary
+
 __all__ = ["DROP_TIME", "FAREWELL", "Pipe"]
 
 DROP_TIME = 0.5
@@ -46,7 +48,7 @@ class Pipe:
         return "the peer's daemon stopped" if by_peer else "our daemon stops"
 
     def put(self, text: str | bytes) -> None:
-        """Have a text sent; bytes go as a binary message."""
+        """Have a message sent: a text, or bytes that `is_binary` tells from one."""
         connection = self.connection
         if (
             connection.paused
@@ -58,10 +60,11 @@ class Pipe:
             return
         # As `Connection.send` does, less the task that would have to wake up for it:
         # nothing waits, so it need not wait either.
-        if isinstance(text, bytes):
-            connection.protocol.send_binary(text)
+        data = text.encode() if isinstance(text, str) else text
+        if is_binary(data):
+            connection.protocol.send_binary(data)
         else:
-            connection.protocol.send_text(text.encode())
+            connection.protocol.send_text(data)
         connection.send_data()
 
     def finish(self) -> None:
@@ -73,7 +76,8 @@ class Pipe:
         """Send what is put, until `finish` or the end of the connection."""
         try:
             while (text := await self._outbox.get()) is not None:
-                await self.connection.send(text)
+                data = text.encode() if isinstance(text, str) else text
+                await self.connection.send(data, text=not is_binary(data))
                 self._outbox.task_done()
         except ConnectionClosed:
             # The reader sees the same end and tells everybody.

@@ -14,10 +14,10 @@ from enum import Enum, auto
 from typing import Any
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import IV_SIZE
 from anp.wire.frames import decrypt, encrypt
 from anp.wire.keys import EphemeralKey, SessionKeys
 from anp.wire.messages import (
-    IV_SIZE,
     DestinationHello,
     Finished,
     Message,

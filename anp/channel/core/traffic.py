@@ -16,11 +16,12 @@ from typing import Final
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead
 from anp.wire.envelopes import (
-    BINARY_MARK,
     EXTENSION_BINARY,
     EnvelopeWriter,
     binary_key_id,
+    is_binary,
 )
 from anp.wire.frames import (
     Frame,
@@ -32,7 +33,7 @@ from anp.wire.frames import (
     open_sealed,
 )
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import IV_SIZE, Envelope, MetaProtocol
+from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import Capability, text_size
 from anp.wire.moment import Moment
 from anp.wire.replay import (
@@ -172,7 +173,7 @@ def key_id_in(text: str | bytes) -> str | None:
 
     It is not authenticated, and good for ending that channel of the same link alone.
     """
-    if isinstance(text, bytes) and text[:1] == bytes([BINARY_MARK]):
+    if isinstance(text, bytes) and is_binary(text):
         return binary_key_id(text)
     ends = text[:LOOK_AT], text[-LOOK_AT:]
     for end in ends:
@@ -245,7 +246,13 @@ class OpenChannel:
         )
         self.keys = keys
         self._takes_binary = EXTENSION_BINARY in opened.extensions
-        self._terms = opened.peer_did, opened.local_did, opened.frame_format.version
+        # The head of each message of a peer that names the version, as ours does.
+        self._head = EnvelopeHead(
+            opened.frame_format.version,
+            keys.secret_key_id,
+            opened.peer_did,
+            opened.local_did,
+        )
         self._writer = EnvelopeWriter(
             keys,
             source_did=opened.local_did,
@@ -381,8 +388,8 @@ class OpenChannel:
         assert self._counter is not None
         self._counter.reserve(first, end)
 
-    def seal(self, frame: Frame, *, message_id: str, now: Moment) -> str | bytes:
-        """Return one frame as a `message`; bytes with the extension `binary`."""
+    def seal(self, frame: Frame, *, message_id: str, now: Moment) -> bytes:
+        """Return one frame as a `message`, binary if both listed that extension."""
         if self._counter is not None:
             iv = self._counter.take()
         elif self._sent >= MAX_PLAIN_SENT:
@@ -410,24 +417,29 @@ class OpenChannel:
                 when the key is used up.
             FrameOverLimit: It has more bytes than both sides agreed on.
         """
-        peer_did, local_did, version = self._terms
-        check_envelope_dids(envelope, source_did=peer_did, destination_did=local_did)
-        check_envelope_version(envelope, version)
-        iv, sealed, head = envelope.encrypted_data.sealed()
-        if head is not None and not self._takes_binary:
+        head = self._head
+        if envelope.head != head:
+            check_envelope_dids(
+                envelope,
+                source_did=head.source_did,
+                destination_did=head.destination_did,
+            )
+            check_envelope_version(envelope, self.opened.frame_format.version)
+        data = envelope.encrypted_data.sealed()
+        if data.covered is not None and not self._takes_binary:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"
             )
-        plaintext = open_sealed(self.keys.receive_cipher, iv, sealed, head)
+        plaintext = open_sealed(self.keys.receive_cipher, data)
         # Only what decrypts is remembered, or anybody could fill the memory.
         if self._window is not None:
-            counter = counter_of(iv)
+            counter = counter_of(data.nonce)
             if self.kept and counter > self.claimed:
                 self._window.check(counter)
                 return None
             self._window.add(counter)
         elif self._seen_ivs is not None:
-            self._seen_ivs.check(iv)
+            self._seen_ivs.check(data.nonce)
         agreed = self._max_message
         if agreed is not None and len(plaintext) > agreed:
             raise FrameOverLimit(

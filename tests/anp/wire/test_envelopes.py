@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anp.errors import PeerError
+from anp.wire.encrypted import decode_base64
 from anp.wire.envelopes import (
     EnvelopeWriter,
     OpenData,
@@ -27,7 +28,6 @@ from anp.wire.messages import (
     Envelope,
     Message,
     UnreadableMessage,
-    decode_base64,
     parse_message,
 )
 from tests.anp.wire.peers import VECTORS

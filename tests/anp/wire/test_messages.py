@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import decode_base64, encode_base64
 from anp.wire.messages import (
     Envelope,
     Heartbeat,
     Register,
     Response,
     SourceHello,
-    decode_base64,
-    encode_base64,
     format_timestamp,
     make_heartbeat,
     make_pong,

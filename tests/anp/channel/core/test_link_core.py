@@ -31,6 +31,7 @@ from anp.channel.core.link_core import (
     LinkCore,
 )
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol, make_heartbeat
@@ -107,8 +108,9 @@ class End:
         """Return one sealed frame as text."""
         self.core.send_frame(channel_id, frame, now=self.moment)
         [text] = self.core.messages_to_send()
-        assert isinstance(text, str)
-        return text
+        assert isinstance(text, bytes)
+        assert not is_binary(text)
+        return text.decode()
 
     def wait(self, seconds: float) -> list[dict[str, Any]]:
         """Let time pass and fire the timer; return what the core says."""
