@@ -35,10 +35,9 @@ from anp.interaction.operations import Acknowledgement, FilePiece
 from anp.protocols.gbz.reader import read_frame
 from anp.protocols.gbz.writer import write_frame
 from anp.sidecar.files.sealed_file import SealedWriter, read_block
-from anp.wire.envelopes import read_message
+from anp.wire.envelopes import read_envelope
 from anp.wire.frames import open_envelope, seal
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import Envelope
 from bench.call import Anpd, LocalApi
 
 MIB = 1024 * 1024
@@ -212,8 +211,8 @@ def layers(folder: Path) -> None:
     now = datetime.now(UTC)
     send = partial(seal, keys, frame, **ids, iv=bytes(12), timestamp=now)
     text = send()
-    sealed = read_message(text, max_size=4 * MIB)
-    assert isinstance(sealed, Envelope)
+    sealed = read_envelope(text)
+    assert sealed is not None
     writer = SealedWriter(folder / "layer", cipher, "mark")
     writer.append(data)
     steps: dict[str, Callable[[], object]] = {
@@ -224,7 +223,7 @@ def layers(folder: Path) -> None:
             write_frame, told, 0, max_size=MIB
         ),
         "envelope sealed (AES, base64, JSON)": send,
-        "envelope read (JSON)": partial(read_message, text, max_size=4 * MIB),
+        "envelope read (JSON)": partial(read_envelope, text),
         "envelope opened (base64, AES)": partial(open_envelope, keys, sealed),
         "GB/Z frame read (JSON, base64)": partial(read_frame, frame, max_size=MIB),
         "SHA-256, AES at rest and disk, written": partial(writer.append, data),

@@ -12,8 +12,9 @@ from __future__ import annotations
 import json
 import re
 from binascii import a2b_base64
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
+from struct import Struct
 from typing import Final
 
 from pybase64 import b64encode
@@ -29,10 +30,8 @@ from anp.wire.encrypted import (
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
-    Message,
     UnreadableMessage,
     format_timestamp,
-    parse_message,
     render,
 )
 
@@ -42,7 +41,6 @@ __all__ = [
     "binary_key_id",
     "is_binary",
     "read_envelope",
-    "read_message",
 ]
 
 EXTENSION_BINARY: Final = "binary"
@@ -81,13 +79,6 @@ _END: Final = b'"}}'
 def is_binary(message: bytes) -> bool:
     """Say if a message goes as a binary one over the WebSocket, and not as a text."""
     return message[:1] == _MARK
-
-
-def read_message(data: str | bytes, *, max_size: int) -> Message:
-    """Read one WebSocket message; see `parse_message`."""
-    if len(data) <= max_size and (envelope := read_envelope(data)) is not None:
-        return envelope
-    return parse_message(data, max_size=max_size)
 
 
 def read_envelope(data: str | bytes) -> Envelope | None:
@@ -140,8 +131,9 @@ _read_names = lru_cache(maxsize=256)(_named)
 
 _LENGTH: Final = 2
 _TIME: Final = 8
+_LEAST: Final = 1 + _LENGTH + _TIME + _LENGTH + IV_SIZE + TAG_SIZE
+_read_length: Final = Struct(">H").unpack_from
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def _counted(data: bytes) -> bytes:
@@ -149,9 +141,13 @@ def _counted(data: bytes) -> bytes:
 
 
 def _read_binary(data: bytes) -> Envelope:
-    body = _LENGTH + 1 + int.from_bytes(data[1:3], "big")
+    if len(data) < _LEAST:
+        raise _unreadable("cut off")
+    body = _LENGTH + 1 + _read_length(data, 1)[0]
     named = body + _TIME + _LENGTH
-    start = named + int.from_bytes(data[named - _LENGTH : named], "big")
+    if len(data) < named:
+        raise _unreadable("cut off")
+    start = named + _read_length(data, named - _LENGTH)[0]
     sealed = start + IV_SIZE
     if len(data) < sealed + TAG_SIZE:
         raise _unreadable("cut off")
@@ -278,7 +274,9 @@ class EnvelopeWriter:
     def _written_binary(
         self, plaintext: bytes, message_id: str, iv: bytes, timestamp: datetime
     ) -> bytes:
-        milliseconds = (timestamp - _EPOCH) // _MILLISECOND
+        since = timestamp - _EPOCH
+        milliseconds = 86_400_000 * since.days + 1000 * since.seconds
+        milliseconds += since.microseconds // 1000
         start = b"".join(
             (
                 self._head,

@@ -34,7 +34,7 @@ from anp.channel.core.traffic import (
     reason_of_close,
 )
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.envelopes import read_message
+from anp.wire.envelopes import read_envelope
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import Identity
 from anp.wire.messages import (
@@ -49,6 +49,7 @@ from anp.wire.messages import (
     SourceHello,
     UnreadableMessage,
     make_pong,
+    parse_message,
 )
 from anp.wire.meta_protocol import plaintext_size
 from anp.wire.moment import Moment
@@ -148,7 +149,7 @@ class LinkCore:
             self._too_large(text, f"message of {size} bytes, limit {limit}", now=now)
             return
         try:
-            message = read_message(text, max_size=limit)
+            message = read_envelope(text) or parse_message(text, max_size=limit)
             if isinstance(message, Envelope):
                 self._receive_envelope(message, size, now=now)
             else:
@@ -206,7 +207,8 @@ class LinkCore:
         channel = self._channels.get(channel_id)
         if channel is None:
             raise LocalError(f"no channel {channel_id}")
-        check_agreed(frame.protocol_type, channel.capabilities)
+        if frame.protocol_type is not ProtocolType.APPLICATION:
+            check_agreed(frame.protocol_type, channel.capabilities)
         if len(frame.data) > channel.max_payload:
             raise FrameTooLarge(
                 f"too_large: {len(frame.data)} bytes of protocol data, "

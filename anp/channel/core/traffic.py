@@ -356,13 +356,13 @@ class OpenChannel:
     @property
     def renewal_due(self) -> bool:
         """True if the key carried so much that its requester has to renew it."""
-        if self.opened.role is not ChannelRole.REQUESTER:
-            return False
-        renewal = self._config.renewal
         if self._counter is not None and self._window is not None:
-            most = renewal.messages
-            return self._counter.next >= most or self._window.highest >= most
-        return max(self._sent, len(self._seen_ivs or ())) >= renewal.plain_messages
+            most = self._config.renewal.messages
+            used = self._counter.next >= most or self._window.highest >= most
+        else:
+            most = self._config.renewal.plain_messages
+            used = max(self._sent, len(self._seen_ivs or ())) >= most
+        return used and self.opened.role is ChannelRole.REQUESTER
 
     def keep(self) -> tuple[int, int]:
         """Go on with reserved counters and claimed blocks only, as a kept key has to.

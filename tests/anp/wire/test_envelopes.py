@@ -20,7 +20,6 @@ from anp.wire.envelopes import (
     OpenData,
     binary_key_id,
     read_envelope,
-    read_message,
 )
 from anp.wire.frames import check_envelope_dids, open_envelope, seal
 from anp.wire.keys import SessionKeys
@@ -53,6 +52,11 @@ def binary_of(plaintext: bytes, message_id: str = "m-1", **changes: str) -> byte
     data = writer.write(plaintext, message_id=message_id, iv=IV, timestamp=NOW)
     assert isinstance(data, bytes)
     return data
+
+
+def read_message(data: str | bytes, *, max_size: int) -> Message:
+    """Read a message as a link does."""
+    return read_envelope(data) or parse_message(data, max_size=max_size)
 
 
 def both(text: str | bytes) -> tuple[object, object]:
