@@ -1,17 +1,24 @@
-"""The WebSocket of one link: what is to be sent waits here, and its end is orderly."""
+"""The WebSocket of one link: messages that arrive, those that leave, and its end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from websockets.asyncio.connection import Connection
-from websockets.exceptions import ConnectionClosed
-from websockets.protocol import State
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Event, State
 
+from anp.channel.admission import Guest
+from anp.channel.channel import Channel, read_clocks
+from anp.channel.core.link_core import LinkCore
+from anp.channel.stranger_work import StrangerWork
 from anp.wire.envelopes import is_binary
 
-__all__ = ["DROP_TIME", "FAREWELL", "Pipe"]
+__all__ = ["DROP_TIME", "FAREWELL", "Pipe", "PromptConnection", "Reader"]
 
 DROP_TIME = 0.5
 "Seconds that the other end of a dropped link has to read why."
@@ -102,3 +109,131 @@ class Pipe:
     def allow(self, size: int) -> None:
         """Take messages of up to `size` bytes; the library ends the link above that."""
         self.connection.protocol.max_message_size = size
+
+
+class PromptConnection(Connection):
+    """A connection that gives a message to its reader as soon as it is there.
+
+    The library puts each into a queue and wakes up a task for it, which takes as long
+    as to decrypt it. What the reader does not take comes by `recv`, as always.
+    """
+
+    take: Callable[[bytes], bool] | None = None
+    "Takes a text, as UTF-8, or a binary message; False: it does not take it now."
+
+    def process_event(self, event: Event) -> None:
+        """See the library's class; the messages come in their order either way."""
+        if self.take is None or not isinstance(event, Frame) or not self._given(event):
+            super().process_event(event)
+
+    def _given(self, frame: Frame) -> bool:
+        is_text = frame.opcode is Opcode.TEXT
+        whole = frame.fin and (is_text or frame.opcode is Opcode.BINARY)
+        if not whole or len(self.recv_messages.frames) or self.take is None:
+            return False
+        data = bytes(frame.data)
+        return is_binary(data) is not is_text and self.take(data)
+
+
+class Reader:
+    """Gives the messages of a connection to the core of its link, each at its turn.
+
+    Args:
+        channels: Those of the link, by their ids; read anew each time.
+        pump: Carries out what the core says.
+        guest: The place of a connection that the peer opened.
+        strangers: The work for strangers, which gives way to what comes on a connection
+            that we opened.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        core: LinkCore,
+        *,
+        channels: Mapping[str, Channel],
+        pump: Callable[[], None],
+        guest: Guest | None,
+        strangers: StrangerWork | None,
+    ) -> None:
+        self._connection = connection
+        self._core = core
+        self._channels = channels
+        self._pump = pump
+        self._guest = guest
+        self._strangers = guest.admission.work if guest is not None else strangers
+        self._waiting = False
+        self._held = False
+        self._settled = asyncio.Event()
+        self._settled.set()
+
+    async def read(self) -> None:
+        """Read until the connection ends.
+
+        Raises:
+            ConnectionClosed: It did not end well.
+        """
+        if isinstance(self._connection, PromptConnection):
+            self._connection.take = self._take
+        with contextlib.suppress(ConnectionClosedOK):
+            while True:
+                text = await self._next()
+                # The rest waits on the network, not in our memory.
+                await self._released()
+                if self._guest is not None:
+                    self._guest.read(len(text))
+                    if self._guest.stranger:
+                        # Others have their turn even when there is nothing to wait for.
+                        await asyncio.sleep(0)
+                await self.turn(partial(self._receive, text))
+                self._pump()
+
+    def hold(self) -> None:
+        """Take no more messages until the core and all channels can go on."""
+        self._held = True
+
+    def settle(self) -> None:
+        """Go on if the core does not wait for anything any more."""
+        if not self._settled.is_set() and not self._core.waits:
+            self._settled.set()
+
+    async def turn(self, piece: Callable[[], None]) -> None:
+        """Do what the peer wants done; work for a stranger waits for its turn."""
+        if self._guest is not None:
+            await self._guest.done(piece)
+            return
+        if self._strangers is not None:
+            self._strangers.give_way()
+        piece()
+
+    async def _next(self) -> str | bytes:
+        self._waiting = True
+        try:
+            return await self._connection.recv()
+        finally:
+            self._waiting = False
+
+    async def _released(self) -> None:
+        while self._held:
+            self._held = False
+            while self._core.waits:
+                self._settled.clear()
+                await self._settled.wait()
+            for channel in [*self._channels.values()]:
+                await channel.caught_up()
+
+    def _receive(self, text: str | bytes) -> None:
+        self._core.receive_text(text, now=read_clocks())
+
+    def _take(self, data: bytes) -> bool:
+        """Take an envelope at once, unless something before it is still under way."""
+        if not self._waiting or self._held:
+            return False
+        if self._guest is not None and self._guest.stranger:
+            return False
+        if not self._core.receive_envelope(data, now=read_clocks()):
+            return False
+        if self._strangers is not None:
+            self._strangers.give_way()
+        self._pump()
+        return True

@@ -26,14 +26,14 @@ from anp.channel.core.traffic import (
     Before,
     Crossed,
     FrameOverLimit,
+    FrameTooLarge,
     OpenChannel,
-    check_agreed,
     close_frame,
     key_id_in,
     missing_capability,
     reason_of_close,
 )
-from anp.errors import AnpError, ErrorCode, LocalError, PeerError
+from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.envelopes import read_envelope
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import Identity
@@ -51,15 +51,10 @@ from anp.wire.messages import (
     make_pong,
     parse_message,
 )
-from anp.wire.meta_protocol import plaintext_size
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory, counter_of
 
 __all__ = ["EXTENSION_CLOSE", "IDLE", "Before", "FrameTooLarge", "LinkCore"]
-
-
-class FrameTooLarge(AnpError):
-    """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
 
 
 class LinkCore:
@@ -96,7 +91,6 @@ class LinkCore:
         self._channels: dict[str, OpenChannel] = {}
         self.keys = KeptKeys(config, self._output, self._channels)
         self._crossed = Crossed()
-        self._max_first_payload = plaintext_size(config.max_first_message)
         self._ever_open = False
 
     @property
@@ -137,28 +131,45 @@ class LinkCore:
         """Forget a handshake nobody waits for any more."""
         self._handshakes.abandon(session_id)
 
+    def receive_envelope(self, data: bytes, *, now: Moment) -> bool:
+        """Handle one WebSocket message if it is an envelope in its usual form.
+
+        Returns:
+            False: It is not, or too large; give it to `receive_text`.
+        """
+        size = len(data)
+        if size > self._limit(size):
+            return False
+        try:
+            envelope = read_envelope(data)
+            if envelope is None:
+                return False
+            self._receive_envelope(envelope, size, now=now)
+        except PeerError as exc:
+            self._fault(exc, now=now)
+        return True
+
     def receive_text(self, text: str | bytes, *, now: Moment) -> None:
         """Handle one WebSocket message. What is wrong with it becomes `PeerFault`."""
-        size = len(text)
-        if isinstance(text, str) and not text.isascii():
-            size = len(text.encode(errors="replace"))
-        limit = self._config.max_message
-        if not self._ever_open or size > limit:
-            limit = self.max_text
+        data = text.encode(errors="replace") if isinstance(text, str) else text
+        size, limit = len(data), self._limit(len(data))
         if size > limit:
             self._too_large(text, f"message of {size} bytes, limit {limit}", now=now)
-            return
-        try:
-            message = read_envelope(text) or parse_message(text, max_size=limit)
-            if isinstance(message, Envelope):
-                self._receive_envelope(message, size, now=now)
-            else:
-                self._route(message, now=now)
-        except UnreadableMessage as exc:
-            self._handshakes.answer_unreadable(exc, now=now)
-            self._output.fault(exc.code, exc.detail)
-        except PeerError as exc:
-            self._output.fault(exc.code, exc.detail)
+        elif not self.receive_envelope(data, now=now):
+            try:
+                self._route(parse_message(text, max_size=limit), size, now=now)
+            except PeerError as exc:
+                self._fault(exc, now=now)
+
+    def _limit(self, size: int) -> int:
+        """Return how many bytes a message may have that has `size`."""
+        most = self._config.max_message
+        return most if self._ever_open and size <= most else self.max_text
+
+    def _fault(self, error: PeerError, *, now: Moment) -> None:
+        if isinstance(error, UnreadableMessage):
+            self._handshakes.answer_unreadable(error, now=now)
+        self._output.fault(error.code, error.detail)
 
     def _too_large(self, text: str | bytes, detail: str, *, now: Moment) -> None:
         """End the channel of a message that is too large, or a link without any."""
@@ -178,12 +189,7 @@ class LinkCore:
     def may_send(self, channel_id: str, frame: Frame) -> Before | None:
         """Return what has to happen before `send_frame`, or None."""
         channel = self._channels.get(channel_id)
-        if channel is None:
-            return None
-        if channel.needs_block:
-            return Before.BLOCK
-        too_long = len(frame.data) > self._max_first_payload
-        return Before.PROOF if too_long and not channel.proved else None
+        return None if channel is None else channel.may_send(frame)
 
     def send_frame(
         self,
@@ -200,20 +206,11 @@ class LinkCore:
                 one.
 
         Raises:
-            LocalError: The channel is not open (any more), or not both sides listed
-                the capability the frame needs (ANP-81).
-            FrameTooLarge: The protocol data is over what the peer takes.
+            LocalError: The channel is not open (any more); see also `OpenChannel.seal`.
         """
         channel = self._channels.get(channel_id)
         if channel is None:
             raise LocalError(f"no channel {channel_id}")
-        if frame.protocol_type is not ProtocolType.APPLICATION:
-            check_agreed(frame.protocol_type, channel.capabilities)
-        if len(frame.data) > channel.max_payload:
-            raise FrameTooLarge(
-                f"too_large: {len(frame.data)} bytes of protocol data, "
-                f"the peer takes {channel.max_payload}"
-            )
         message_id = message_id or self._random_bytes(16).hex()
         self._output.say([channel.seal(frame, message_id=message_id, now=now)])
         self._look_at_use(channel)
@@ -318,9 +315,7 @@ class LinkCore:
 
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, or None."""
-        due = [channel.opened.expires_at for channel in self._channels.values()]
-        renewals = (channel.renew_at for channel in self._channels.values())
-        due += [renew_at for renew_at in renewals if renew_at is not None]
+        due = [channel.due for channel in self._channels.values()]
         if not self._ever_open:
             due.append(self._must_open_by)
         return min([*due, *self._handshakes.deadlines.values()], default=None)
@@ -362,8 +357,10 @@ class LinkCore:
         del self._channels[channel_id]
         self._output.ended(channel_id, reason, by_peer=by_peer, unprocessed=unprocessed)
 
-    def _route(self, message: Message, *, now: Moment) -> None:
+    def _route(self, message: Message, size: int, *, now: Moment) -> None:
         match message:
+            case Envelope():
+                self._receive_envelope(message, size, now=now)
             case Heartbeat(message="ping"):
                 self._output.say([make_pong(message, timestamp=now.utc)])
             case Heartbeat() | Register():

@@ -15,7 +15,7 @@ from typing import Final
 
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
-from anp.errors import ErrorCode, LocalError, PeerError
+from anp.errors import AnpError, ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead
 from anp.wire.envelopes import (
     EXTENSION_BINARY,
@@ -34,7 +34,7 @@ from anp.wire.frames import (
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import Capability, text_size
+from anp.wire.meta_protocol import Capability, plaintext_size, text_size
 from anp.wire.moment import Moment
 from anp.wire.replay import (
     EXTENSION_COUNTER,
@@ -56,6 +56,7 @@ __all__ = [
     "NEEDED",
     "OpenChannel",
     "FrameOverLimit",
+    "FrameTooLarge",
     "check_agreed",
     "close_frame",
     "key_id_in",
@@ -153,6 +154,10 @@ MAX_CHANNELS: Final = 64
 
 MAX_FRAMES: Final = 16
 "Frames of one channel that are let go; more is no crossing."
+
+
+class FrameTooLarge(AnpError):
+    """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
 
 
 class FrameOverLimit(PeerError):
@@ -271,6 +276,7 @@ class OpenChannel:
         self.claimed = -1
         self.first_counter = counter.next if counter else 0
         self._config = config
+        self._max_first_payload = plaintext_size(config.max_first_message)
         self._counter = counter
         self._window = window
         self._seen_ivs = seen_ivs
@@ -353,6 +359,20 @@ class OpenChannel:
         """True if counters have to be reserved before anything is sent."""
         return self._counter is not None and self._counter.needs_block
 
+    def may_send(self, frame: Frame) -> Before | None:
+        """Return what has to happen before a frame is sealed, or None."""
+        if self.needs_block:
+            return Before.BLOCK
+        if self.proved or len(frame.data) <= self._max_first_payload:
+            return None
+        return Before.PROOF
+
+    @property
+    def due(self) -> float:
+        """When the key expires or has to be renewed, on the clock of `now`."""
+        expires_at = self.opened.expires_at
+        return expires_at if self.renew_at is None else min(self.renew_at, expires_at)
+
     @property
     def renewal_due(self) -> bool:
         """True if the key carried so much that its requester has to renew it."""
@@ -389,7 +409,20 @@ class OpenChannel:
         self._counter.reserve(first, end)
 
     def seal(self, frame: Frame, *, message_id: str, now: Moment) -> bytes:
-        """Return one frame as a `message`, binary if both listed that extension."""
+        """Return one frame as a `message`, binary if both listed that extension.
+
+        Raises:
+            LocalError: Not both sides listed the capability that the frame needs
+                (ANP-81), or the key is used up.
+            FrameTooLarge: The protocol data is over what the peer takes.
+        """
+        if frame.protocol_type is not ProtocolType.APPLICATION:
+            check_agreed(frame.protocol_type, self.capabilities)
+        if len(frame.data) > self.max_payload:
+            raise FrameTooLarge(
+                f"too_large: {len(frame.data)} bytes of protocol data, "
+                f"the peer takes {self.max_payload}"
+            )
         if self._counter is not None:
             iv = self._counter.take()
         elif self._sent >= MAX_PLAIN_SENT:

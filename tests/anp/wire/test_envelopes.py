@@ -14,10 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anp.errors import PeerError
-from anp.wire.encrypted import decode_base64
+from anp.wire.encrypted import OpenData, decode_base64
 from anp.wire.envelopes import (
     EnvelopeWriter,
-    OpenData,
     binary_key_id,
     read_envelope,
 )
