@@ -44,6 +44,7 @@ from anp.channel.links import Links, LinkTarget
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
+from anp.sidecar.process.memory import keep_freed_memory
 from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
@@ -309,6 +310,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--no-binary", action="store_true")
     given = parser.parse_args()
+    # As a daemon does; it is good for the raw echo too.
+    keep_freed_memory()
     asyncio.run(measure(given.rounds, has_binary=not given.no_binary))
     handshakes(given.rounds)
 

@@ -12,7 +12,6 @@ from anp.channel.core.events import (
     FrameIgnored,
     FrameReceived,
     HandshakeRefused,
-    LinkEvent,
     LinkOutput,
     NeedClaim,
     RenewalDue,
@@ -81,6 +80,9 @@ class LinkCore:
         self._must_open_by = now + config.first_channel_timeout
         self._random_bytes = random_bytes
         self._output = LinkOutput(config.max_faults, random_bytes)
+        # Both are asked for with every message.
+        self.messages_to_send = self._output.messages_to_send
+        self.next_event = self._output.next_event
         self._handshakes = Handshakes(
             config,
             self._output,
@@ -213,7 +215,8 @@ class LinkCore:
             raise LocalError(f"no channel {channel_id}")
         message_id = message_id or self._random_bytes(16).hex()
         self._output.say([channel.seal(frame, message_id=message_id, now=now)])
-        self._look_at_use(channel)
+        if channel.renewal_due:
+            self._renew(channel)
         return message_id
 
     def close_channel(
@@ -305,14 +308,6 @@ class LinkCore:
                 unprocessed=unprocessed,
             )
 
-    def messages_to_send(self) -> list[str | bytes]:
-        """Return the messages to send now, in order, and forget them."""
-        return self._output.messages_to_send()
-
-    def next_event(self) -> LinkEvent | None:
-        """Return the oldest event not yet returned, or None."""
-        return self._output.next_event()
-
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, or None."""
         due = [channel.due for channel in self._channels.values()]
@@ -327,8 +322,7 @@ class LinkCore:
             if now.monotonic >= channel.opened.expires_at:
                 self._end(channel_id, KEY_EXPIRED, by_peer=False)
             elif channel.renew_at is not None and now.monotonic >= channel.renew_at:
-                channel.renew_at = None
-                self._output.tell(RenewalDue(channel_id))
+                self._renew(channel)
         if not self._ever_open and now.monotonic >= self._must_open_by:
             self._must_open_by = float("inf")
             self._output.tell(CloseLink(1008, "no channel was opened"))
@@ -435,10 +429,9 @@ class LinkCore:
             now=now,
         )
 
-    def _look_at_use(self, channel: OpenChannel) -> None:
-        if channel.renew_at is not None and channel.renewal_due:
-            channel.renew_at = None
-            self._output.tell(RenewalDue(channel.opened.channel_id))
+    def _renew(self, channel: OpenChannel) -> None:
+        channel.renew_at = None
+        self._output.tell(RenewalDue(channel.opened.channel_id))
 
     def _open(self, channel: OpenChannel, envelope: Envelope, *, now: Moment) -> None:
         opened = channel.opened
@@ -464,7 +457,8 @@ class LinkCore:
             channel.proved = True
             channel.sent_ids.clear()
             self._output.tell(ChannelProved(opened.channel_id))
-        self._look_at_use(channel)
+        if channel.renewal_due:
+            self._renew(channel)
         if frame.protocol_type is ProtocolType.APPLICATION:
             # Neither an optional type nor a word about the channel itself.
             received = FrameReceived(opened.channel_id, frame, envelope.message_id)

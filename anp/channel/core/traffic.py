@@ -375,14 +375,14 @@ class OpenChannel:
 
     @property
     def renewal_due(self) -> bool:
-        """True if the key carried so much that its requester has to renew it."""
+        """True if we are the requester and the key carried as much as it may."""
+        if self.renew_at is None:
+            return False
         if self._counter is not None and self._window is not None:
             most = self._config.renewal.messages
-            used = self._counter.next >= most or self._window.highest >= most
-        else:
-            most = self._config.renewal.plain_messages
-            used = max(self._sent, len(self._seen_ivs or ())) >= most
-        return used and self.opened.role is ChannelRole.REQUESTER
+            return self._counter.next >= most or self._window.highest >= most
+        most = self._config.renewal.plain_messages
+        return max(self._sent, len(self._seen_ivs or ())) >= most
 
     def keep(self) -> tuple[int, int]:
         """Go on with reserved counters and claimed blocks only, as a kept key has to.
