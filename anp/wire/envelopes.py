@@ -32,7 +32,6 @@ from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     UnreadableMessage,
     format_timestamp,
-    render,
 )
 
 __all__ = [
@@ -226,15 +225,13 @@ class EnvelopeWriter:
         self.source_did = source_did
         self._cipher, key_id = keys.send_cipher, keys.secret_key_id
         self._binary = binary
-        start = render({"version": version, "type": "message", "timestamp": ""})
-        ids = {
-            "sourceDid": source_did,
-            "destinationDid": destination_did,
-            "secretKeyId": key_id,
-        }
         # Up to the text of the time, and from behind the message id to the iv.
-        self._before = start[: -len('"}')]
-        self._between = f',{render(ids)[1:-1]},"encryptedData":{{"iv":"'
+        self._before = f'{{"version":{_quoted(version)},"type":"message","timestamp":"'
+        self._between = (
+            f',"sourceDid":{_quoted(source_did)},'
+            f'"destinationDid":{_quoted(destination_did)},'
+            f'"secretKeyId":{_quoted(key_id)},"encryptedData":{{"iv":"'
+        )
         fields = version, key_id, source_did, destination_did
         names = b"".join(_counted(one.encode()) for one in fields)
         self._head = _MARK + _counted(names)
@@ -287,7 +284,5 @@ class EnvelopeWriter:
         return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
 
 
-def _quoted(text: str) -> str:
-    if text.isascii() and text.isalnum():
-        return f'"{text}"'
-    return json.dumps(text)
+_quoted: Final = json.encoder.encode_basestring_ascii
+"Returns a text as JSON."

@@ -18,7 +18,6 @@ from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import (
     IV_SIZE,
     TAG_SIZE,
-    EncryptedData,
     Envelope,
     OpenData,
     encode_base64,
@@ -35,7 +34,6 @@ __all__ = [
     "check_envelope_dids",
     "check_envelope_version",
     "decode_frame",
-    "decrypt",
     "encode_frame",
     "encrypt",
     "find_format",
@@ -136,7 +134,7 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
     return Frame(_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:])
 
 
-def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
+def encrypt(cipher: AESGCM, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
     """Return `encryptedData`. The iv must be new for this key: never use one twice.
 
     Raises:
@@ -144,21 +142,12 @@ def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
     """
     if len(iv) != IV_SIZE:
         raise LocalError(f"an iv of {len(iv)} bytes, expected {IV_SIZE}")
-    sealed = AESGCM(key).encrypt(iv, plaintext, None)
+    sealed = cipher.encrypt(iv, plaintext, None)
     return {
         "iv": encode_base64(iv),
         "tag": encode_base64(sealed[-TAG_SIZE:]),
         "ciphertext": encode_base64(sealed[:-TAG_SIZE]),
     }
-
-
-def decrypt(key: bytes, data: EncryptedData) -> bytes:
-    """Return the plaintext.
-
-    Raises:
-        PeerError: `DECRYPTION_FAILED`.
-    """
-    return open_sealed(AESGCM(key), data.sealed())
 
 
 def open_sealed(cipher: AESGCM, data: OpenData) -> bytes:

@@ -75,8 +75,8 @@ def render(message: dict[str, Any]) -> str:
     return _RENDER(message)
 
 
-def format_timestamp(moment: datetime) -> str:
-    """Return `moment` in UTC with milliseconds and Z (WIRE row 13).
+def format_timestamp(moment: datetime, *, milliseconds: bool = True) -> str:
+    """Return `moment` in UTC with Z, and with milliseconds (WIRE rows 11, 13).
 
     Raises:
         LocalError: `moment` has no time zone.
@@ -88,6 +88,8 @@ def format_timestamp(moment: datetime) -> str:
     second = _format_second(
         moment.toordinal(), moment.hour, moment.minute, moment.second
     )
+    if not milliseconds:
+        return f"{second}Z"
     return f"{second}.{moment.microsecond // 1000:03}Z"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import IV_SIZE
-from anp.wire.frames import decrypt, encrypt
+from anp.wire.frames import encrypt, open_sealed
 from anp.wire.keys import EphemeralKey, SessionKeys
 from anp.wire.messages import (
     DestinationHello,
@@ -92,7 +92,7 @@ _AWAITED = {
 }
 "The event that a state waits for, in words for people and for the peer."
 
-END_STATES = {HandshakeState.DONE, HandshakeState.FAILED}
+END_STATES = (HandshakeState.DONE, HandshakeState.FAILED)
 "States without a way out."
 
 
@@ -281,15 +281,15 @@ class Handshake(ABC):
         if self._counts:
             iv = first_iv(iv[:SALT_SIZE])
         self._sent_iv = iv
-        verify_data = encrypt(self._keys.send_key, content, iv=iv)
+        verify_data = encrypt(self._keys.send_cipher, content, iv=iv)
         head = self._head("finished", self._random_id())
         self._outgoing.append(render({**head, "verifyData": verify_data}))
 
     def _complete(self, finished: Finished, now: Moment) -> None:
         """Check the peer's `finished` and end well."""
         assert self._keys is not None
-        iv, _, _ = finished.verify_data.decode()
-        content = decrypt(self._keys.receive_key, finished.verify_data)
+        data = finished.verify_data.sealed()
+        iv, content = data.nonce, open_sealed(self._keys.receive_cipher, data)
         if not hmac.compare_digest(
             _read_key_id(content).encode(), self._keys.secret_key_id.encode()
         ):
