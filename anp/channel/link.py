@@ -333,12 +333,13 @@ class Link:
             if isinstance(event, FrameReceived):
                 channel = self._channels.get(event.channel_id)
                 if channel is not None and not channel.deliver(event):
-                    self._reader.hold()
+                    self._reader.held = True
                 continue
             self._act(event)
             # Frames alone bring no timer forward.
             self._rearmed.set()
-        self._reader.settle()
+        if self._reader.held:
+            self._reader.settle()
 
     def _act(self, event: LinkEvent) -> None:
         match event:
@@ -368,10 +369,10 @@ class Link:
                 self._allow_long_messages()
                 self._proved.set()
             case NeedKey():
-                self._reader.hold()
+                self._reader.held = True
                 self._spawn(self.keys.find(event))
             case NeedClaim():
-                self._reader.hold()
+                self._reader.held = True
                 self._spawn(self.keys.claim(event))
             case LinkFault(code, detail):
                 self._fault(f"{int(code)}", detail)

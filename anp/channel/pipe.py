@@ -123,16 +123,17 @@ class PromptConnection(Connection):
 
     def process_event(self, event: Event) -> None:
         """See the library's class; the messages come in their order either way."""
-        if self.take is None or not isinstance(event, Frame) or not self._given(event):
-            super().process_event(event)
-
-    def _given(self, frame: Frame) -> bool:
-        is_text = frame.opcode is Opcode.TEXT
-        whole = frame.fin and (is_text or frame.opcode is Opcode.BINARY)
-        if not whole or len(self.recv_messages.frames) or self.take is None:
-            return False
-        data = bytes(frame.data)
-        return is_binary(data) is not is_text and self.take(data)
+        if (
+            self.take is not None
+            and isinstance(event, Frame)
+            and event.fin
+            and (event.opcode is Opcode.TEXT or event.opcode is Opcode.BINARY)
+            and not len(self.recv_messages.frames)
+        ):
+            data = bytes(event.data)
+            if is_binary(data) is (event.opcode is Opcode.BINARY) and self.take(data):
+                return
+        super().process_event(event)
 
 
 class Reader:
@@ -163,9 +164,9 @@ class Reader:
         self._guest = guest
         self._strangers = guest.admission.work if guest is not None else strangers
         self._waiting = False
-        self._held = False
+        self.held = False
+        "Set to take no more messages until the core and all channels can go on."
         self._settled = asyncio.Event()
-        self._settled.set()
 
     async def read(self) -> None:
         """Read until the connection ends.
@@ -188,13 +189,9 @@ class Reader:
                 await self.turn(partial(self._receive, text))
                 self._pump()
 
-    def hold(self) -> None:
-        """Take no more messages until the core and all channels can go on."""
-        self._held = True
-
     def settle(self) -> None:
         """Go on if the core does not wait for anything any more."""
-        if not self._settled.is_set() and not self._core.waits:
+        if not self._core.waits:
             self._settled.set()
 
     async def turn(self, piece: Callable[[], None]) -> None:
@@ -214,11 +211,11 @@ class Reader:
             self._waiting = False
 
     async def _released(self) -> None:
-        while self._held:
-            self._held = False
+        while self.held:
             while self._core.waits:
                 self._settled.clear()
                 await self._settled.wait()
+            self.held = False
             for channel in [*self._channels.values()]:
                 await channel.caught_up()
 
@@ -227,7 +224,7 @@ class Reader:
 
     def _take(self, data: bytes) -> bool:
         """Take an envelope at once, unless something before it is still under way."""
-        if not self._waiting or self._held:
+        if not self._waiting or self.held:
             return False
         if self._guest is not None and self._guest.stranger:
             return False

@@ -91,7 +91,7 @@ def read_envelope(data: str | bytes) -> Envelope | None:
     """
     if isinstance(data, str):
         return _read_usual(data.encode()) if data.isascii() else None
-    return _read_binary(data) if is_binary(data) else _read_usual(data)
+    return _read_binary(data) if data[:1] == _MARK else _read_usual(data)
 
 
 def _read_usual(text: bytes) -> Envelope | None:

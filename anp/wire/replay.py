@@ -164,8 +164,9 @@ class ReplayWindow:
         Raises:
             PeerError: See `check`.
         """
-        self.check(counter)
         ahead = counter - self._highest
+        if ahead <= 0 or counter >= MAX_COUNTER:
+            self.check(counter)
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _MASK if ahead < BLOCK else 1
             self._highest = counter

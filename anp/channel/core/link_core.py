@@ -140,7 +140,8 @@ class LinkCore:
             False: It is not, or too large; give it to `receive_text`.
         """
         size = len(data)
-        if size > self._limit(size):
+        is_usual = self._ever_open and size <= self._config.max_message
+        if not is_usual and size > self.max_text:
             return False
         try:
             envelope = read_envelope(data)
@@ -154,7 +155,9 @@ class LinkCore:
     def receive_text(self, text: str | bytes, *, now: Moment) -> None:
         """Handle one WebSocket message. What is wrong with it becomes `PeerFault`."""
         data = text.encode(errors="replace") if isinstance(text, str) else text
-        size, limit = len(data), self._limit(len(data))
+        size, limit = len(data), self._config.max_message
+        if not self._ever_open or size > limit:
+            limit = self.max_text
         if size > limit:
             self._too_large(text, f"message of {size} bytes, limit {limit}", now=now)
         elif not self.receive_envelope(data, now=now):
@@ -162,11 +165,6 @@ class LinkCore:
                 self._route(parse_message(text, max_size=limit), size, now=now)
             except PeerError as exc:
                 self._fault(exc, now=now)
-
-    def _limit(self, size: int) -> int:
-        """Return how many bytes a message may have that has `size`."""
-        most = self._config.max_message
-        return most if self._ever_open and size <= most else self.max_text
 
     def _fault(self, error: PeerError, *, now: Moment) -> None:
         if isinstance(error, UnreadableMessage):
