@@ -13,7 +13,7 @@ from anp.errors import ErrorCode
 from anp.wire.envelopes import EXTENSION_BINARY, EnvelopeWriter, is_binary
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
-from tests.anp.channel.core.test_link_core import End, refused
+from tests.anp.channel.core.link_ends import End, refused
 from tests.anp.channel.core.test_traffic import between
 from tests.anp.wire.peers import ALICE, BOB
 
