@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from anp.errors import PeerError
@@ -18,6 +18,7 @@ from anp.wire.encrypted import OpenData, decode_base64
 from anp.wire.envelopes import (
     EnvelopeWriter,
     binary_key_id,
+    is_binary,
     read_envelope,
 )
 from anp.wire.frames import check_envelope_dids, open_envelope, seal
@@ -146,9 +147,16 @@ def test_both_readers_accept_the_same_and_say_the_same(text: str) -> None:
     assert fast == parsed
 
 
-@given(mutated())
-def test_texts_in_binary_messages_are_read_as_before(text: str) -> None:
-    fast, parsed = both(text.encode(errors="replace"))
+@given(mutated(), st.binary(max_size=2), st.integers(0, 400))
+@example(USUAL[0], b"\xff", 50)
+@example(USUAL[0], b"\xff", 95)
+@example(USUAL[0], b"\xc3\xa9", 95)
+@example(USUAL[0], b"\xff", len(USUAL[0]) - 10)
+def test_both_readers_accept_the_same_bytes(text: str, more: bytes, at: int) -> None:
+    data = text.encode(errors="replace")
+    changed = data[:at] + more + data[at:]
+    assume(not is_binary(changed))
+    fast, parsed = both(changed)
     assert fast == parsed
 
 
