@@ -115,7 +115,8 @@ class PromptConnection(Connection):
     """A connection that gives a message to its reader as soon as it is there.
 
     The library puts each into a queue and wakes up a task for it, which takes as long
-    as to decrypt it. What the reader does not take comes by `recv`, as always.
+    as to decrypt it. What comes while nobody waits in `recv`, and what the reader does
+    not take, is received by it, as always.
     """
 
     take: Callable[[bytes], bool] | None = None
@@ -128,8 +129,10 @@ class PromptConnection(Connection):
             and isinstance(event, Frame)
             and event.fin
             and (event.opcode is Opcode.TEXT or event.opcode is Opcode.BINARY)
-            and not len(self.recv_messages.frames)
+            and (waiter := self.recv_messages.frames.get_waiter) is not None
+            and not waiter.done()
         ):
+            # Nothing that came before is still in the queue, or just out of it.
             data = bytes(event.data)
             if is_binary(data) is (event.opcode is Opcode.BINARY) and self.take(data):
                 return
@@ -163,7 +166,6 @@ class Reader:
         self._pump = pump
         self._guest = guest
         self._strangers = guest.admission.work if guest is not None else strangers
-        self._waiting = False
         self.held = False
         "Set to take no more messages until the core and all channels can go on."
         self._settled = asyncio.Event()
@@ -178,7 +180,7 @@ class Reader:
             self._connection.take = self._take
         with contextlib.suppress(ConnectionClosedOK):
             while True:
-                text = await self._next()
+                text = await self._connection.recv()
                 # The rest waits on the network, not in our memory.
                 await self._released()
                 if self._guest is not None:
@@ -203,13 +205,6 @@ class Reader:
             self._strangers.give_way()
         piece()
 
-    async def _next(self) -> str | bytes:
-        self._waiting = True
-        try:
-            return await self._connection.recv()
-        finally:
-            self._waiting = False
-
     async def _released(self) -> None:
         while self.held:
             while self._core.waits:
@@ -224,9 +219,7 @@ class Reader:
 
     def _take(self, data: bytes) -> bool:
         """Take an envelope at once, unless something before it is still under way."""
-        if not self._waiting or self.held:
-            return False
-        if self._guest is not None and self._guest.stranger:
+        if self.held or (self._guest is not None and self._guest.stranger):
             return False
         if not self._core.receive_envelope(data, now=read_clocks()):
             return False

@@ -10,7 +10,7 @@ import binascii
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pybase64 import b64decode, b64encode_as_string
+from pybase64 import b64decode_as_bytearray, b64encode_as_string
 from pydantic import ConfigDict, StrictStr
 
 from anp.errors import ErrorCode, PeerError
@@ -23,6 +23,7 @@ __all__ = [
     "EnvelopeHead",
     "OpenData",
     "decode_base64",
+    "decode_sealed",
     "encode_base64",
 ]
 
@@ -36,7 +37,7 @@ _BEFORE_PADDING: Final = bytes(range(256)), b"AEIMQUYcgkosw048", b"AQgw"
 "Characters that may stand before no, one and two `=`: their unused bits are 0."
 
 
-def encode_base64(data: bytes | memoryview) -> str:
+def encode_base64(data: bytes | bytearray | memoryview) -> str:
     """Return standard base64 with padding (WIRE row 26)."""
     return b64encode_as_string(data)
 
@@ -47,9 +48,21 @@ def decode_base64(text: str | bytes | memoryview) -> bytes:
     Raises:
         PeerError: `DECRYPTION_FAILED`: it is anything else.
     """
+    return bytes(_decode(text))
+
+
+def decode_sealed(ciphertext: str | bytes | memoryview, tag: bytes) -> bytearray:
+    """Return a ciphertext with its tag behind it; raises as `decode_base64` does."""
+    content = _decode(ciphertext)
+    # It may be long, and is copied no further.
+    content += tag
+    return content
+
+
+def _decode(text: str | bytes | memoryview) -> bytearray:
     try:
         spelled = text.encode("ascii") if isinstance(text, str) else text
-        data = b64decode(spelled, validate=True)
+        data = b64decode_as_bytearray(spelled, validate=True)
     except (binascii.Error, ValueError):
         raise _not_canonical() from None
     padding = -len(data) % 3
@@ -71,7 +84,7 @@ class OpenData(NamedTuple):
     nonce: bytes
     "The iv, 12 bytes."
 
-    content: bytes | memoryview
+    content: bytes | bytearray | memoryview
     "The ciphertext with the tag behind it."
 
     covered: bytes | None = None
@@ -124,6 +137,15 @@ class EncryptedData:
         Raises:
             PeerError: `DECRYPTION_FAILED`: bad base64 or a wrong length.
         """
+        iv, tag = self._iv_and_tag()
+        return iv, tag, decode_base64(self.ciphertext)
+
+    def sealed(self) -> OpenData:
+        """Return what a cipher needs; raises as `decode` does."""
+        iv, tag = self._iv_and_tag()
+        return OpenData(iv, decode_sealed(self.ciphertext, tag))
+
+    def _iv_and_tag(self) -> tuple[bytes, bytes]:
         iv, tag = decode_base64(self.iv), decode_base64(self.tag)
         if len(iv) != IV_SIZE or len(tag) != TAG_SIZE:
             raise PeerError(
@@ -131,12 +153,7 @@ class EncryptedData:
                 f"iv of {len(iv)} and tag of {len(tag)} bytes, "
                 f"expected {IV_SIZE} and {TAG_SIZE}",
             )
-        return iv, tag, decode_base64(self.ciphertext)
-
-    def sealed(self) -> OpenData:
-        """Return what a cipher needs; raises as `decode` does."""
-        iv, tag, ciphertext = self.decode()
-        return OpenData(iv, ciphertext + tag)
+        return iv, tag
 
 
 class EnvelopeHead(NamedTuple):

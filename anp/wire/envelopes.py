@@ -26,7 +26,7 @@ from anp.wire.encrypted import (
     Envelope,
     EnvelopeHead,
     OpenData,
-    decode_base64,
+    decode_sealed,
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
@@ -105,10 +105,11 @@ def _read_usual(text: bytes) -> Envelope | None:
     try:
         # No character of a strict base64 has a meaning in JSON, so that a ciphertext
         # which can be decoded is one string and stands for itself.
-        content = decode_base64(memoryview(text)[found.end() : -len(_END)])
+        ciphertext = memoryview(text)[found.end() : -len(_END)]
+        content = decode_sealed(ciphertext, a2b_base64(tag))
     except PeerError:
         return None
-    data = OpenData(a2b_base64(iv), content + a2b_base64(tag))
+    data = OpenData(a2b_base64(iv), content)
     return Envelope(head, message_id.decode(), data)
 
 
