@@ -47,6 +47,7 @@ from anp.identity.resolver import ChainResolver
 from anp.sidecar.process.memory import keep_freed_memory
 from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType
+from anp.wire.keys import EphemeralKey
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
@@ -89,6 +90,7 @@ class End:
             identity_for=self.identities.for_did,
             hellos=HelloMemory(),
             random_bytes=os.urandom,
+            make_key=EphemeralKey.of_system,
             now=time.monotonic(),
         )
 

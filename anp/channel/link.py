@@ -48,6 +48,7 @@ from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.frames import Frame
+from anp.wire.keys import EphemeralKey
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import LostKey, text_size
 from anp.wire.replay import HelloMemory
@@ -95,6 +96,7 @@ class Link:
             identity_for=identities.for_did,
             hellos=hellos,
             random_bytes=os.urandom,
+            make_key=EphemeralKey.of_system,
             now=time.monotonic(),
         )
         self._reader = Reader(

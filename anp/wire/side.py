@@ -51,6 +51,7 @@ __all__ = [
     "END_STATES",
     "Handshake",
     "HandshakeState",
+    "MakeKey",
     "RandomBytes",
     "told_of",
 ]
@@ -58,6 +59,9 @@ __all__ = [
 
 RandomBytes = Callable[[int], bytes]
 "Gives that many bytes nobody can guess."
+
+MakeKey = Callable[[], EphemeralKey]
+"Makes a key for one handshake; without it one is made of random bytes."
 
 VERSION = "1.0"
 "Version of the messages of the handshake itself, which every peer can read (ANP-78)."
@@ -109,6 +113,7 @@ class Handshake(ABC):
         state: HandshakeState,
         now: Moment,
         random_bytes: RandomBytes,
+        make_key: MakeKey | None,
         meta: MetaProtocol,
     ) -> None:
         self._config = config
@@ -118,6 +123,7 @@ class Handshake(ABC):
         self._state = state
         self._deadline = now.monotonic + config.timeout
         self._random_bytes = random_bytes
+        self._make_key = make_key
         # The newest, to stamp what is sent.
         self._now = now
         self._keys: SessionKeys | None = None
@@ -365,6 +371,11 @@ class Handshake(ABC):
                 timestamp=self._now.utc,
             )
         )
+
+    def _fresh_key(self) -> EphemeralKey:
+        if self._make_key is not None:
+            return self._make_key()
+        return EphemeralKey.generate(self._random_bytes)
 
     def _random_id(self) -> str:
         return self._random_bytes(16).hex()

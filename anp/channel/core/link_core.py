@@ -52,6 +52,7 @@ from anp.wire.messages import (
 )
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory, counter_of
+from anp.wire.side import MakeKey
 
 __all__ = ["EXTENSION_CLOSE", "IDLE", "Before", "FrameTooLarge", "LinkCore"]
 
@@ -65,6 +66,7 @@ class LinkCore:
     Args:
         identity_for: Our identity for a DID a peer addressed, or None.
         hellos: Memory of hellos, shared by all links of the daemon.
+        make_key: Makes the key of a handshake; None makes it of random bytes.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class LinkCore:
         hellos: HelloMemory,
         random_bytes: Callable[[int], bytes],
         now: float,
+        make_key: MakeKey | None = None,
     ) -> None:
         self._config = config
         self._must_open_by = now + config.first_channel_timeout
@@ -89,6 +92,7 @@ class LinkCore:
             identity_for=identity_for,
             hellos=hellos,
             random_bytes=random_bytes,
+            make_key=make_key,
         )
         self._channels: dict[str, OpenChannel] = {}
         self.keys = KeptKeys(config, self._output, self._channels)
