@@ -461,10 +461,15 @@ class LinkCore:
             self._output.tell(ChannelProved(opened.channel_id))
         if channel.renewal_due:
             self._renew(channel)
+        self._heard(channel, frame, envelope.message_id, now=now)
+
+    def _heard(
+        self, channel: OpenChannel, frame: Frame, message_id: str, *, now: Moment
+    ) -> None:
+        opened = channel.opened
         if frame.protocol_type is ProtocolType.APPLICATION:
             # Neither an optional type nor a word about the channel itself.
-            received = FrameReceived(opened.channel_id, frame, envelope.message_id)
-            self._output.tell(received)
+            self._output.tell(FrameReceived(opened.channel_id, frame, message_id))
             return
         missing = missing_capability(frame.protocol_type, channel.capabilities)
         if missing is not None:
@@ -476,7 +481,7 @@ class LinkCore:
             unprocessed = reason == IDLE and opened.role is ChannelRole.REQUESTER
             self._end(opened.channel_id, reason, by_peer=True, unprocessed=unprocessed)
             return
-        self._output.tell(FrameReceived(opened.channel_id, frame, envelope.message_id))
+        self._output.tell(FrameReceived(opened.channel_id, frame, message_id))
 
     def _ignore(self, channel: OpenChannel, missing: str, *, now: Moment) -> None:
         """Drop a frame that needs a capability of both sides; too many end it all."""
