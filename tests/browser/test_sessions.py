@@ -18,6 +18,7 @@ from tests.e2e.daemons import Anpd
 
 AGENT = """
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
 
 
@@ -25,7 +26,7 @@ class Context(Protocol):
     pass
 
 
-def draw(words: str) -> Iterator[str]:
+def draw(words: str, dots: Path) -> Iterator[str]:
     yield words
 
 
