@@ -1,6 +1,8 @@
 // Builds elements. Text is always a text node: nothing here, and nothing elsewhere in
 // these pages, parses markup (the content security policy forbids it as well).
 
+import { word } from "./texts.js";
+
 export function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -54,28 +56,6 @@ export function facts(rows) {
   );
 }
 
-// A table; on narrow screens each row becomes a card whose cells name their column.
-export function table(caption, columns, rows, empty) {
-  if (!rows.length) return h("p", { class: "empty" }, empty);
-  return h(
-    "div",
-    { class: "sheet", tabindex: "0", role: "region", "aria-label": caption },
-    h(
-      "table",
-      null,
-      h("caption", { class: "hidden" }, caption),
-      h("thead", null, h("tr", null, columns.map((name) => h("th", { scope: "col" }, name)))),
-      h(
-        "tbody",
-        null,
-        rows.map((cells) =>
-          h("tr", null, cells.map((cell, at) => h("td", { "data-name": columns[at] }, h("div", null, cell)))),
-        ),
-      ),
-    ),
-  );
-}
-
 const TONES = {
   agreed: "good", done: "good", active: "good", healthy: "good", allowed: "good", ok: "good", passed: "good",
   running: "live", waiting: "ask", "approval-pending": "ask", "peer-approval-pending": "ask", unknown: "calm",
@@ -84,8 +64,9 @@ const TONES = {
   rejected: "bad", negotiation_rejected: "bad", timeout: "bad", degraded: "ask", cancelled: "calm", warning: "ask",
 };
 
-export function chip(word, tone) {
-  return h("span", { class: `chip ${tone ?? TONES[word] ?? "calm"}` }, String(word).replaceAll("_", " ").replaceAll("-", " "));
+// A state of the daemon in the person's language, with a colour that goes with it.
+export function chip(state, tone) {
+  return h("span", { class: `chip ${tone ?? TONES[state] ?? "calm"}` }, word(state));
 }
 
 export function button(text, action, kind) {
