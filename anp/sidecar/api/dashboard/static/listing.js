@@ -107,8 +107,7 @@ export function listing(caption, columns, { id = "", filters = [], empty, source
     const shown = found.slice(from, from + PER_PAGE);
     tools.hidden = count.hidden = !rows.length || (id !== "" && rows.length <= SMALL && !narrowed);
     clear.disabled = !narrowed;
-    const more = source?.more ? t("of_the_newest_all", { all: number(rows.length) }) : narrowed ? t("of_all", { all: number(rows.length) }) : "";
-    const told = t("n_entrymore", { n: number(found.length), more });
+    const told = counted(found.length, rows.length, { narrowed, more: source?.more });
     // Said again only when it is another one.
     if (count.textContent !== told) count.textContent = told;
     const active = element.contains(document.activeElement) ? document.activeElement : null;
@@ -157,6 +156,12 @@ export function listing(caption, columns, { id = "", filters = [], empty, source
 
   draw();
   return { element, fill };
+}
+
+function counted(fits, all, { narrowed, more }) {
+  const values = { n: number(fits), all: number(all) };
+  if (more) return narrowed ? t("n_of_newest", values) : t("newest_n", values);
+  return narrowed ? t("n_of_all", values) : t("n_entries", values);
 }
 
 function step(id, text, can, action) {

@@ -15,7 +15,7 @@ export function network(peers, minutes) {
   const drawn = met.slice(0, narrow ? MOST_NARROW : MOST);
   const [width, height] = narrow ? [360, 440] : [760, Math.min(430, 250 + 22 * drawn.length)];
   const [x, y] = [width / 2, height / 2];
-  const [far, high] = narrow ? [118, 150] : [265, height / 2 - 66];
+  const [far, high] = narrow ? [108, 140] : [265, height / 2 - 66];
   const most = Math.max(...drawn.map((one) => Math.max(one.made, one.served)), 1);
   const places = drawn.map((one, at) => {
     // Two peers stand left and right of the agent; more of them go around it.
@@ -41,17 +41,17 @@ export function network(peers, minutes) {
 function peerOf(one, x, y, { minutes, narrow, above }) {
   const failed = one.made_failed + one.served_failed;
   const name = label(one.peer, narrow ? 14 : 22);
-  const told = said(one, minutes);
+  const told = rates(one, minutes, narrow);
   return svg(
     "a",
-    { href: `#/peers/${encodeURIComponent(one.peer)}`, "aria-label": `${label(one.peer, 60)}: ${told}` },
+    { href: `#/peers/${encodeURIComponent(one.peer)}`, "aria-label": `${label(one.peer, 60)}: ${said(one, minutes)}` },
     svg("circle", { class: failed ? "bad" : "fine", cx: x, cy: y, r: 17 }),
     // A sign beside the colour.
     svg("text", { class: "sign", x, y: y + 5 }, failed ? "!" : "✓"),
     // The words stand on the side that the edge does not come from.
-    svg("text", { class: "name", x, y: above ? y - 39 : y + 33 }, shown(name).map((piece) => piece.textContent ?? piece)),
-    svg("text", { class: "more", x, y: above ? y - 24 : y + 48 }, rates(one, minutes)),
-    svg("title", {}, told),
+    svg("text", { class: "name", x, y: above ? y - 25 - 14 * told.length : y + 33 }, shown(name).map((piece) => piece.textContent ?? piece)),
+    told.map((text, at, all) => svg("text", { class: "more", x, y: above ? y - 24 - 14 * (all.length - 1 - at) : y + 48 + 14 * at }, text)),
+    svg("title", {}, said(one, minutes)),
   );
 }
 
@@ -72,11 +72,13 @@ function edge([ax, ay], [bx, by], calls, failed, most, look) {
   });
 }
 
-function rates(one, minutes) {
+// The rates and the share of failures: in one line, or in one for each where it is narrow.
+function rates(one, minutes, narrow) {
   const failed = one.made_failed + one.served_failed;
   const made = one.made ? `→ ${rate(one.made, minutes)}` : "";
   const served = one.served ? `← ${rate(one.served, minutes)}` : "";
-  return [made, served, failed ? t("share_failed", { share: share(failed, one.made + one.served) }) : ""].filter(Boolean).join(" · ");
+  const lines = [made, served, failed ? t("share_failed", { share: share(failed, one.made + one.served) }) : ""].filter(Boolean);
+  return narrow ? lines : [lines.join(" · ")];
 }
 
 function said(one, minutes) {

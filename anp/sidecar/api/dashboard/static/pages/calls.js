@@ -6,12 +6,12 @@ import { entries, listing } from "../listing.js";
 import { block, words } from "../peertext.js";
 import { t, word } from "../texts.js";
 
-export const COLUMNS = [t("direction"), t("capability"), t("outcome"), t("peer"), t("protocol"), t("took"), t("model_calls"), t("began"), t("answer")];
+export const COLUMNS = [t("capability"), t("direction"), t("outcome"), t("peer"), t("protocol"), t("took"), t("model_calls"), t("began"), t("answer")];
 
 export async function show(_, { watch }) {
   const source = entries("/v1/calls", "calls");
   const draw = async () => list.fill((await source.read()).map(callRow));
-  const list = listing(t("calls"), COLUMNS, { filters: [0, 2, 3], source, refresh: draw, empty: t("no_calls_are_kept_make_one_with") });
+  const list = listing(t("calls"), COLUMNS, { filters: [1, 2, 3], source, refresh: draw, empty: t("no_calls_are_kept_make_one_with") });
   watch(["call"], draw);
   await draw();
   return page(t("calls"), h("p", { class: "lead" }, t("the_latest_calls_that_your_agent_made")), list.element);
@@ -23,8 +23,8 @@ const TONES = { ok: "good", running: "live" };
 export function callRow(one) {
   const name = words(one.capability || one.need || (one.direction === "made" ? t("a_call") : "–"), 100);
   return [
-    chip(one.direction),
     [one.direction === "made" ? h("a", { class: "first", href: `#/calls/${one.id}` }, name) : name, one.count > 1 ? ` × ${number(one.count)}` : ""],
+    chip(one.direction),
     chip(one.outcome, TONES[one.outcome] ?? (/(waiting|pending)$/.test(one.outcome) ? "ask" : "bad")),
     one.peer ? peer(one.peer) : one.asked ? words(one.asked, 60) : "–",
     [

@@ -95,7 +95,7 @@ const whom = (from, values) => (from ? parts("from_peer", values) : parts("with_
 function latestCalls(found) {
   return h("ul", { class: "rows" }, found.map((one) => {
     const did = one.result?.peer_did ?? one.peer;
-    const name = words(one.capability ?? one.result?.capability ?? one.need ?? t("a_call"), 80);
+    const name = words(one.capability || one.result?.capability || one.need || t("a_call"), 80);
     return h("li", null,
       h("a", { href: one.direction === "served" ? "#/calls" : `#/calls/${one.id}` }, name),
       chip(one.outcome ?? one.state), h("span", { class: "who" }, whom(one.direction === "served", { peer: did?.startsWith("did:") || did?.startsWith("local:") ? peer(did) : words(did ?? "–", 60) })), h("span", { class: "at" }, when(one.at ?? one.created)));
