@@ -234,7 +234,7 @@ def spend(store: Store, chance: random.Random, now: float) -> None:
             account="owner",
             peer=did_of(PEERS[number % 4][0]),
             negotiation_id=None,
-            step="judge" if number % 2 else "write_half",
+            step="judge_cases" if number % 2 else "propose",
             model="some-model",
             outcome="ok",
             input_tokens=tokens,

@@ -8,7 +8,7 @@ import { t } from "./texts.js";
 export async function act({ tell, reload }, path, body, done) {
   try {
     const said = await post(path, body);
-    const later = said?.applied === "next negotiation" ? ` ${t("It is used in the next negotiation.")}` : "";
+    const later = said?.applied === "next negotiation" ? ` ${t("it_is_used_in_the_next_negotiation")}` : "";
     const text = (typeof done === "function" ? done(said) : done) + later;
     await reload();
     notice(text, "fine");

@@ -190,7 +190,7 @@ function signedOut() {
       h("p", { class: "note" }, t("a_sign_in_lasts_12_hours_and")),
     ),
   );
-  document.title = `${t("Sign in")} · anpd`;
+  document.title = `${t("sign_in")} · anpd`;
   main.querySelector("h1").focus({ preventScroll: true });
 }
 
