@@ -31,7 +31,7 @@ export async function show(hash, tools) {
       table(
         t("agreements"),
         [t("peer"), t("our_role"), t("capability"), t("state"), t("revision"), t("samples"), t("calls"), t("last_used"), t("agreed"), t("actions")],
-        found.agreements.map((one, at) => [one.peer ? peer(one.peer) : t("any_peer"), word(one.role), one.capability ? words(one.capability, 80) : "–", chip(one.state), number(one.revision), one.samples ?? "–", number(one.uses), when(one.last_used), when(one.created), ofPeer(found, one, at, tools)]),
+        found.agreements.map((one, at) => [one.peer ? peer(one.peer) : t("any_peer"), word(one.role), one.capability ? words(one.capability, 80) : "–", chip(one.state), number(one.revision), one.samples ? word(one.samples) : "–", number(one.uses), when(one.last_used), when(one.created), ofPeer(found, one, at, tools)]),
         found.code.some((one) => one.role === "provider") ? t("any_peer_that_may_use_the_capability") : t("there_is_no_agreement_about_it_yet"),
       ),
     ),
@@ -112,7 +112,7 @@ function tests(found) {
     const deep = Object.entries(results).filter(([, value]) => typeof value === "object" && value !== null);
     return h("div", { class: "card" },
       h("p", null, h("strong", null, t("our_code_for_the_role", { role: word(one.role) })), one.peer ? [" ", parts("with_peer", { peer: peer(one.peer) })] : ""),
-      plain.length ? facts(plain.map(([name, value]) => [word(name), typeof value === "string" ? chip(value) : String(value)])) : h("p", { class: "empty" }, t("no_results_are_recorded")),
+      plain.length ? facts(plain.map(([name, value]) => [word(name), typeof value !== "string" ? String(value) : /^[a-z_]+$/.test(value) ? chip(value) : words(value, 200)])) : h("p", { class: "empty" }, t("no_results_are_recorded")),
       deep.map(([name, value]) => h("details", null, h("summary", null, word(name)), block(JSON.stringify(value, null, 2), { label: name }))));
   });
 }
