@@ -54,13 +54,15 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
 
 ENGLISH = """() => {
-  const strange = "code, pre, bdi, time, svg a, svg .name, option, .words, .peer, .brand, .me, #language";
+  const strange = "code, pre, bdi, time, svg a, svg .name, option, .words, .peer, "
+    + ".brand, .me, #language";
   const found = new Set();
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walk.nextNode()) {
     const one = walk.currentNode.parentElement;
     if (one.closest(strange) || !one.checkVisibility()) continue;
-    for (const word of walk.currentNode.data.match(/[A-Za-z]{3,}/g) ?? []) found.add(word);
+    const words = walk.currentNode.data.match(/[A-Za-z]{3,}/g) ?? [];
+    for (const word of words) found.add(word);
   }
   for (const one of document.querySelectorAll("[aria-label]:not(article)")) {
     const text = one.getAttribute("aria-label");

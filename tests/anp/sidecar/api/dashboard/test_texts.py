@@ -34,8 +34,8 @@ PROSE = re.compile(r"^ ?[A-Z][a-z]+|[a-z]{2,} [a-z]{2,}")
 NO_TEXT = re.compile(
     # Commands, paths, headers, names of the browser's own things, classes, words.
     r"^(anpd|[#./]|main |Content-Type|Last-Event-ID|AbortError|Control|DID$|SHA-256$|"
-    r"English$|data: |no events|signed out|next negotiation|quiet inline|block numbered|"
-    r"not exposed|other keys)"
+    r"English$|data: |no events|signed out|next negotiation|quiet inline|"
+    r"block numbered|not exposed|other keys)"
 )
 
 
