@@ -74,6 +74,9 @@ class Scene:
 
     agent: Anpd
     bakery: Anpd
+    guest: Anpd
+    "A stranger, whose calls wait for the owner."
+
     pages: dict[str, str]
     "Addresses behind `#/` by the name of the page."
 
@@ -93,7 +96,7 @@ def scene_in(folder: Path) -> Iterator[Scene]:
     with agent.up(), bakery.up(), guest.up():
         waits = begun_call(guest, agent.address, "stock_level", sku="rye flour")
         try:
-            yield Scene(agent, bakery, play(agent, bakery))
+            yield Scene(agent, bakery, guest, play(agent, bakery))
         finally:
             end(waits)
 

@@ -16,6 +16,9 @@ __all__ = ["small_png"]
 COLORS = 64
 "Colours of the palette."
 
+FAR = 16 * 16
+"Squared distance at which two colours are told apart."
+
 HEAD = b"\x89PNG\r\n\x1a\n"
 
 Color = tuple[int, int, int]
@@ -53,15 +56,12 @@ def _distance(one: Color, other: Color) -> int:
 
 
 def _palette(counts: Counter[Color]) -> list[Color]:
-    """Return the commonest colours, none of them close to one that is taken."""
-    chosen: list[Color] = []
-    for least in (24 * 24, 0):
-        for color, _ in counts.most_common(4_000):
-            if len(chosen) == COLORS:
-                return chosen
-            far = all(_distance(color, one) > least for one in chosen)
-            if far and color not in chosen:
-                chosen.append(color)
+    """Return the commonest colours, and of the others those far from all of them."""
+    common = [color for color, _ in counts.most_common(4_000)]
+    chosen = common[: COLORS // 2]
+    for color in common[COLORS // 2 :]:
+        if len(chosen) < COLORS and min(_distance(color, one) for one in chosen) > FAR:
+            chosen.append(color)
     return chosen
 
 

@@ -17,8 +17,9 @@ import pytest
 pytest.importorskip("playwright", reason="needs a browser (run by `make test-browser`)")
 
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import BrowserContext, Locator, Page, expect
+from playwright.async_api import BrowserContext, Page, expect
 
+from tests.browser.hands import press, tab_to, write
 from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, WIDE, viewport
 from tests.browser.scene import Scene, scene_in
 from tests.browser.small_png import small_png
@@ -109,9 +110,8 @@ async def test_every_page_has_no_finding_of_axe(
                 words = set(await page.evaluate(ENGLISH)) - NAMES
                 faults += [(title, words)] if words else []
         assert faults == [], "\n".join(map(str, faults))
-        await page.get_by_role(
-            "button", name={"en": "Sign out", "zh": "退出登录"}[language]
-        ).click()
+        out = {"en": "Sign out", "zh": "退出登录"}[language]
+        await press(page, page.get_by_role("button", name=out))
         await expect(page.locator("pre.command")).to_have_text("anpd dashboard")
         await take(page, f"sign-in-{size}-{theme}-{language}")
         found = await Axe().run(page, options=RULES)
@@ -134,15 +134,14 @@ async def test_a_list_is_searched_filtered_and_turned_by_keyboard(scene: Scene) 
         await press(page, page.get_by_role("button", name="First"))
         await expect(page.locator(".pager .note")).to_have_text("Page 1 of 8")
         # The filter and the search narrow each other, and stand in the address.
-        await page.get_by_label("Direction").focus()
+        await tab_to(page, page.get_by_label("Direction"))
         await page.keyboard.type("made")
-        await page.get_by_role("searchbox").focus()
-        await page.keyboard.type("courier 160")
+        search = page.get_by_role("searchbox")
+        await write(page, search, "courier 160")
         await expect(page.locator(".listing")).to_contain_text(
             "Nothing fits the search"
         )
-        await page.keyboard.press("Control+A")
-        await page.keyboard.type("courier")
+        await write(page, search, "courier")
         await expect(count).to_contain_text("of the newest 200")
         for row in await rows.all():
             await expect(row).to_contain_text("courier")
@@ -188,8 +187,7 @@ async def test_every_list_has_a_search_that_finds_and_says_when_nothing_fits(
         for where, word in lists.items():
             await visit(page, where)
             search = page.locator("#list-main-q")
-            await search.focus()
-            await page.keyboard.type(word)
+            await write(page, search, word)
             await expect(page.locator(".listing tbody tr").first).to_contain_text(word)
             await page.keyboard.type(" zzz")
             nothing = page.locator(".listing .empty").first
@@ -266,8 +264,7 @@ async def test_a_session_under_way_is_answered_from_the_list_of_tasks(
         live = page.locator("ul.rows li")
         await expect(live).to_contain_text("input required")
         await press(page, live.get_by_role("link").first)
-        await page.get_by_label("Your answer").focus()
-        await page.keyboard.type("with")
+        await write(page, "Your answer", "with")
         await press(page, page.get_by_role("button", name="Send"))
         lines = page.locator("ol.timeline")
         await expect(lines).to_contain_text("rye loaf: with")
@@ -294,12 +291,6 @@ async def visit(page: Page, where: str) -> None:
     )
     await expect(page.locator("#main")).not_to_have_attribute("aria-busy", "true")
     await expect(page.locator("h1")).to_be_visible()
-
-
-async def press(page: Page, control: Locator) -> None:
-    """Use a control by keyboard."""
-    await control.focus()
-    await page.keyboard.press("Enter")
 
 
 async def take(page: Page, title: str) -> None:

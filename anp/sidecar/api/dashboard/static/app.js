@@ -1,6 +1,6 @@
 // The shell of the pages: sections, the page in view, the theme, and the live stream.
 import { Problem, follow, get, post } from "./api.js";
-import { button, h, page, replace } from "./dom.js";
+import { button, h, page, refill, replace } from "./dom.js";
 import { learnNames } from "./format.js";
 import * as attachment from "./pages/attachment.js";
 import * as call from "./pages/call.js";
@@ -87,10 +87,10 @@ async function open({ focus = true } = {}) {
       reload: () => current === mine && open({ focus: false }),
       // Registers the refresh of a page, run once for many events.
       watch: (types, refresh, about) => (mine.onEvent = gathered(types, refresh, about)),
-      put: (...children) => current === mine && swap(children),
+      put: (...children) => current === mine && refill(main, ...children),
     });
     if (current !== mine) return;
-    swap(view);
+    refill(main, ...view);
     if (focus) window.scrollTo(0, 0);
   } catch (problem) {
     if (current !== mine) return;
@@ -102,17 +102,6 @@ async function open({ focus = true } = {}) {
   const heading = main.querySelector("h1");
   document.title = `${heading?.textContent ?? ""} · anpd`;
   if (focus) heading?.focus({ preventScroll: true });
-}
-
-// Puts a page in place of the one in view. Where the same control is in both it keeps the
-// focus, so that who works by keyboard goes on from there.
-function swap(view) {
-  const active = main.contains(document.activeElement) ? document.activeElement : null;
-  const id = active?.id;
-  replace(main, ...view);
-  const same = id ? document.getElementById(id) : null;
-  if (same) same.focus({ preventScroll: true });
-  else if (active) main.querySelector("h1")?.focus({ preventScroll: true });
 }
 
 function find(wanted) {

@@ -23,7 +23,7 @@ const TONES = { ok: "good", running: "live" };
 export function callRow(one) {
   const name = words(one.capability || one.need || (one.direction === "made" ? t("a_call") : "–"), 100);
   return [
-    [one.direction === "made" ? h("a", { class: "first", href: `#/calls/${one.id}` }, name) : name, one.count > 1 ? ` × ${number(one.count)}` : ""],
+    [one.direction === "made" ? h("a", { class: "first", href: `#/calls/${one.id}` }, name) : name, one.count > 1 ? ` × ${number(one.count)}` : "", one.reason ? h("div", { class: "note" }, words(one.reason, 200)) : null],
     chip(one.direction),
     chip(one.outcome, TONES[one.outcome] ?? (/(waiting|pending)$/.test(one.outcome) ? "ask" : "bad")),
     one.peer ? peer(one.peer) : one.asked ? words(one.asked, 60) : "–",
@@ -34,7 +34,7 @@ export function callRow(one) {
     one.outcome === "running" ? word("running") : lasting(one.ms / 1000),
     one.peer_llm_calls === null ? number(one.llm_calls) : `${number(one.llm_calls)} + ${number(one.peer_llm_calls)}`,
     when(one.at),
-    one.reason ? words(one.reason, 200) : one.direction === "made" && one.outcome === "ok" ? answer(one.id) : "–",
+    one.direction === "made" && one.outcome === "ok" ? answer(one.id) : "–",
   ];
 }
 

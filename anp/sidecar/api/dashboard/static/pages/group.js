@@ -1,7 +1,7 @@
 // A group: a picture of its members around the hub, and what they say, live.
 import { act, action } from "../actions.js";
 import { follow, get } from "../api.js";
-import { button, chip, facts, h, section, svg } from "../dom.js";
+import { button, chip, facts, h, refill, section, svg } from "../dom.js";
 import { label, number, peer, short, when } from "../format.js";
 import { table } from "../listing.js";
 import { block, untrusted, words } from "../peertext.js";
@@ -25,7 +25,7 @@ export async function show(id, tools) {
   const told = new Told(found.own, lines);
   const top = async () => {
     const [now, waiting] = await Promise.all([get(path), get("/v1/approvals")]);
-    head.replaceChildren(...header(now, waiting.groups.filter((one) => one.group === id), tools).filter(Boolean));
+    refill(head, header(now, waiting.groups.filter((one) => one.group === id), tools));
     told.mark(head);
   };
   leaving?.abort();

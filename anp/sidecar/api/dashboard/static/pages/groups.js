@@ -1,7 +1,7 @@
 // The groups of the agent, and what waits in them for the owner's word.
 import { action } from "../actions.js";
 import { get } from "../api.js";
-import { chip, h, page, replace, section } from "../dom.js";
+import { chip, h, page, refill, section } from "../dom.js";
 import { number, peer, short, when } from "../format.js";
 import { listing, table } from "../listing.js";
 import { words } from "../peertext.js";
@@ -19,7 +19,7 @@ export async function show(_, tools) {
   const list = listing(t("groups"), COLUMNS, { filters: [1, 4, 5], empty: t("there_are_no_groups_yet_your_agent") });
   const draw = async () => {
     const [{ groups }, waiting] = await Promise.all([get("/v1/groups"), get("/v1/approvals")]);
-    replace(waits, waiting.groups.length ? asked(waiting.groups, tools) : null);
+    refill(waits, waiting.groups.length ? asked(waiting.groups, tools) : null);
     list.fill(groups.map((one) => [
       h("a", { class: "first", href: `#/groups/${one.id}` }, one.name ? words(one.name, 80) : short(one.id, 12)),
       [state(one), one.sealed ? [" ", sealed()] : null],

@@ -1,7 +1,7 @@
 // A session as a conversation: who said what, the states of its tasks, pictures shown.
 import { act, action } from "../actions.js";
 import { follow, get, getBlob } from "../api.js";
-import { button, chip, facts, h, section } from "../dom.js";
+import { button, chip, facts, h, refill, section } from "../dom.js";
 import { number, peer, short, when } from "../format.js";
 import { table } from "../listing.js";
 import { block, untrusted, words } from "../peertext.js";
@@ -19,10 +19,12 @@ export async function show(id, tools) {
   const lines = h("ol", { class: "timeline" });
   const told = new Told(found, lines);
   const head = h("div");
+  const questions = new Questions(tools);
   const top = async () => {
     const now = await get(path);
     told.learn(now);
-    head.replaceChildren(...(await header(now, tools)).filter(Boolean));
+    refill(head, header(now, tools));
+    await questions.show(now);
   };
   leaving?.abort();
   leaving = new AbortController();
@@ -36,13 +38,11 @@ export async function show(id, tools) {
   });
   tools.watch(["task"], top, (event) => event.data.session === id);
   await top();
-  return [head, section(t("conversation"), lines)];
+  return [head, questions.element, section(t("conversation"), lines)];
 }
 
-async function header(found, tools) {
+function header(found, tools) {
   const other = found.made_by === "peer" ? found.requester.id : found.participants[0].id;
-  const open = found.tasks.filter((one) => !one.ended);
-  const waiting = await Promise.all(open.filter((one) => one.state.startsWith("x-")).map((one) => get(`/v1/tasks/${one.id}`)));
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/tasks" }, t("tasks")), " / ", short(found.id, 16)),
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, t("session")), chip(found.open ? "open" : "closed")),
@@ -63,8 +63,27 @@ async function header(found, tools) {
       ]),
       t("this_session_has_no_tasks"),
     ),
-    ...waiting.filter((one) => one.question && one.made_by !== "peer").map((one) => answer(one, tools)),
   ];
+}
+
+// The questions of peers that wait for an answer. A form stays as it is until its question
+// is another one: somebody may be writing in it.
+class Questions {
+  constructor(tools) {
+    this.tools = tools;
+    this.element = h("div");
+    this.shown = "";
+  }
+
+  async show(found) {
+    const open = found.tasks.filter((one) => !one.ended && one.state.startsWith("x-"));
+    const tasks = await Promise.all(open.map((one) => get(`/v1/tasks/${one.id}`)));
+    const asked = tasks.filter((one) => one.question && one.made_by !== "peer");
+    const shown = JSON.stringify(asked.map((one) => [one.id, one.question]));
+    if (shown === this.shown) return;
+    this.shown = shown;
+    refill(this.element, asked.map((one) => answer(one, this.tools)));
+  }
 }
 
 // A form for a question in words; one with a schema is shown with it.

@@ -1,6 +1,6 @@
 // The tasks that were given to peers and those of peers, newest first.
 import { get } from "../api.js";
-import { chip, h, page, replace, section } from "../dom.js";
+import { chip, h, page, refill, section } from "../dom.js";
 import { peer, when } from "../format.js";
 import { entries, listing } from "../listing.js";
 import { words } from "../peertext.js";
@@ -24,9 +24,7 @@ export async function show(_, { watch }) {
       [state(one), one.reason ? [" ", words(one.reason, 120)] : null],
       BY[one.made_by], other(one), when(one.created), when(one.changed),
     ]));
-    const active = live.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    replace(live, underWay(sessions, tasks));
-    if (active) ([...live.querySelectorAll("a")].find((one) => one.getAttribute("href") === active) ?? document.querySelector("h1")).focus({ preventScroll: true });
+    refill(live, underWay(sessions, tasks));
   };
   const list = listing(t("tasks"), COLUMNS, { filters: [1, 2, 3], source, refresh: draw, empty: t("there_are_no_tasks_yet_work_that") });
   watch(["task"], draw);

@@ -1,7 +1,7 @@
 // Who talks to whom, and calls, errors, latencies and model spend over time.
 import { get } from "../api.js";
 import { chart } from "../charts.js";
-import { button, h, page, replace, section } from "../dom.js";
+import { button, h, page, refill, replace, section } from "../dom.js";
 import { lasting, learnNames, money, number, peer, when } from "../format.js";
 import { listing, remember, remembered } from "../listing.js";
 import { network, rate, share } from "../network.js";
@@ -30,9 +30,7 @@ export async function show(_, { watch, tell }) {
     learnNames(peers);
     for (const name of Object.keys(WINDOWS)) choices.querySelector(`#window-${name}`).setAttribute("aria-pressed", String(name === span));
     const minutes = MINUTES[span];
-    const focused = picture.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-    replace(picture, found.peers.length ? network(found.peers, minutes) : h("p", { class: "empty" }, t("there_were_no_calls_in_this_time")));
-    if (focused) [...picture.querySelectorAll("a")].find((one) => one.getAttribute("href") === focused)?.focus({ preventScroll: true });
+    refill(picture, found.peers.length ? network(found.peers, minutes) : h("p", { class: "empty" }, t("there_were_no_calls_in_this_time")));
     list.fill(found.peers.map((one) => [
       one.peer.startsWith("did:") || one.peer.startsWith("local:") ? peer(one.peer) : t("other_or_no_peer"),
       counted(one.made, minutes), failures(one.made_failed, one.made),
