@@ -90,6 +90,6 @@ async def test_a_group_is_joined_read_and_answered_by_a_person(tmp_path: Path) -
             await check_looks(page, "subscription")
             await press(page, page.get_by_role("button", name="Cancel"))
             await press(page, page.get_by_role("button", name="End it"))
-            await expect(page.locator(".facts .chip")).to_have_text("canceled")
+            await expect(page.locator(".title .chip")).to_have_text("canceled")
             assert await page.evaluate("window.pwned") is None
             assert seen.complaints == []

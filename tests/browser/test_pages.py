@@ -221,12 +221,14 @@ async def test_traffic_is_a_picture_of_peers_and_charts_over_time(scene: Scene) 
         # A new call comes into the picture by itself.
         row = page.locator(".listing tbody tr", has_text="bakery did:key").first
         before = await row.text_content()
-        await page.evaluate("document.activeElement.blur()")
         day = ("-d", '{"day": "Sunday"}')
         await asyncio.to_thread(
             scene.agent.ok, "call", "bakery", "oven.price_list", *day
         )
         await expect(row).not_to_have_text(before or "")
+        # Open numbers stay open meanwhile, with the focus.
+        await expect(charts.first.locator("tbody tr").first).to_be_visible()
+        await expect(charts.first.locator("summary")).to_be_focused()
         await press(page, page.get_by_role("button", name="Last day"))
         day_button = page.get_by_role("button", name="Last day")
         await expect(day_button).to_have_attribute("aria-pressed", "true")

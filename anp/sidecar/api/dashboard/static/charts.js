@@ -1,7 +1,7 @@
 // Charts over time as pictures made of lines and bars, each with its numbers in a table.
 import { h, svg } from "./dom.js";
 import { clock } from "./format.js";
-import { table } from "./listing.js";
+import { slug, table } from "./listing.js";
 import { t } from "./texts.js";
 
 const [WIDTH, HEIGHT] = [640, 150];
@@ -20,7 +20,7 @@ export function chart(title, times, rows, { shown, bars = false, axis = clock, e
     { class: "chart" },
     h("figcaption", null, h("h3", null, title), h("ul", { class: "legend" }, rows.map((one) => h("li", { class: one.look }, one.name)))),
     body,
-    most > 0 ? h("details", null, h("summary", { "aria-label": t("numbers_title", { title }) }, t("numbers")), numbers(title, times, rows, { shown, axis })) : null,
+    most > 0 ? h("details", { id: `numbers-${slug(title)}` }, h("summary", { id: `show-${slug(title)}`, "aria-label": t("numbers_title", { title }) }, t("numbers")), numbers(title, times, rows, { shown, axis })) : null,
   );
 }
 

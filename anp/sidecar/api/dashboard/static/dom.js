@@ -41,11 +41,13 @@ export function replace(element, ...children) {
 
 // Puts new elements in place of those of an element. The control that is the same in both,
 // by its id or else where it leads, keeps the focus, so that who works by keyboard goes on
-// from there; where it is gone, the page's title has it.
+// from there; where it is gone, the page's title has it. What was open stays open.
 export function refill(element, ...children) {
   const active = element.contains(document.activeElement) ? document.activeElement : null;
   const where = active?.getAttribute("href");
+  const open = [...element.querySelectorAll("details[id][open]")].map((one) => one.id);
   replace(element, ...children);
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   if (!active || active.isConnected) return active?.focus({ preventScroll: true });
   const same = active.id ? document.getElementById(active.id) : where ? [...element.querySelectorAll("a")].find((one) => one.getAttribute("href") === where) : null;
   (same ?? document.querySelector("h1"))?.focus({ preventScroll: true });

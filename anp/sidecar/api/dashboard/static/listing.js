@@ -203,6 +203,6 @@ export function table(caption, columns, rows, empty, options = {}) {
   return listing(caption, columns, { id: slug(caption), empty, ...options }).fill(rows);
 }
 
-function slug(caption) {
+export function slug(caption) {
   return caption.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-");
 }

@@ -1,7 +1,7 @@
 // Tasks that times, events and places start: the list, and one with its runs.
 import { action } from "../actions.js";
 import { get } from "../api.js";
-import { chip, facts, h, page } from "../dom.js";
+import { chip, facts, h, page, section } from "../dom.js";
 import { number, peer, short, when } from "../format.js";
 import { entries, listing, table } from "../listing.js";
 import { words } from "../peertext.js";
@@ -39,21 +39,21 @@ export async function showOne(id, tools) {
   const path = `/v1/subscriptions/${encodeURIComponent(id)}`;
   const draw = async () => {
     const [one, { runs }] = await Promise.all([get(path), get(`${path}/runs?limit=100`)]);
-    return page(
-      t("subscription"),
+    return [
       h("p", { class: "crumb" }, h("a", { href: "#/subscriptions" }, t("subscriptions")), " / ", short(one.id, 16)),
+      h("div", { class: "title" }, h("h1", { tabindex: "-1" }, t("subscription")), state(one)),
+      one.reason ? h("p", { class: "lead" }, words(one.reason, 300)) : null,
       facts([
         [t("task"), what(one)],
         [t("peer"), one.peer.startsWith("did:") ? peer(one.peer) : words(one.peer, 200)],
-        [t("state"), [state(one), one.reason ? [" ", words(one.reason, 300)] : null]],
         [t("watched_by"), WATCHERS[one.watcher]],
         [t("next"), one.ended ? "" : due(one.next)],
         [t("triggers"), h("code", null, words(JSON.stringify(one.subscription), 1000))],
       ]),
       one.ended
         ? null
-        : action(t("cancel"), { id: "cancel", path: `${path}/cancel`, done: t("it_starts_nothing_more"), ask: ENDING }, tools),
-      table(
+        : h("p", { class: "actions" }, action(t("cancel"), { id: "cancel", path: `${path}/cancel`, done: t("it_starts_nothing_more"), ask: ENDING }, tools)),
+      section(t("runs"), table(
         t("runs"),
         [t("run"), t("when"), t("because_of"), t("task")],
         runs.map((run) => [
@@ -65,8 +65,8 @@ export async function showOne(id, tools) {
             : words(run.problem || t("not_made_yet"), 200),
         ]),
         t("nothing_has_started_it_yet"),
-      ),
-    );
+      )),
+    ];
   };
   watch(["subscription", "task"], async () => put(await draw()));
   return draw();

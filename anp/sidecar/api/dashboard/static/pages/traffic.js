@@ -1,7 +1,7 @@
 // Who talks to whom, and calls, errors, latencies and model spend over time.
 import { get } from "../api.js";
 import { chart } from "../charts.js";
-import { button, h, page, refill, replace, section } from "../dom.js";
+import { button, h, page, refill, section } from "../dom.js";
 import { lasting, learnNames, money, number, peer, when } from "../format.js";
 import { listing, remember, remembered } from "../listing.js";
 import { network, rate, share } from "../network.js";
@@ -37,11 +37,7 @@ export async function show(_, { watch, tell }) {
       counted(one.served, minutes), failures(one.served_failed, one.served),
       [when(one.last), one.peer === "-" ? null : [" ", h("a", { href: `#/calls?q=${encodeURIComponent(one.peer)}` }, t("calls"))]],
     ]));
-    const open = [...charts.querySelectorAll("figure")].map((one) => one.querySelector("details")?.open);
-    if (!charts.contains(document.activeElement)) {
-      replace(charts, drawnCharts(found));
-      charts.querySelectorAll("figure").forEach((one, at) => one.querySelector("details")?.toggleAttribute("open", Boolean(open[at])));
-    }
+    refill(charts, drawnCharts(found));
   };
   async function choose(name) {
     span = name;
