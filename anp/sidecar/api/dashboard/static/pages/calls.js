@@ -23,7 +23,7 @@ const TONES = { ok: "good", running: "live" };
 export function callRow(one) {
   const name = words(one.capability || one.need || (one.direction === "made" ? t("a_call") : "–"), 100);
   return [
-    [one.direction === "made" ? h("a", { class: "first", href: `#/calls/${one.id}` }, name) : name, one.count > 1 ? ` × ${number(one.count)}` : "", one.reason ? h("div", { class: "note" }, words(one.reason, 200)) : null],
+    [one.direction === "made" ? h("a", { class: "first", href: `#/calls/${one.id}` }, name) : name, one.count > 1 ? ` × ${number(one.count)}` : "", one.reason ? h("div", { class: "note" }, words(one.reason, 90)) : null],
     chip(one.direction),
     chip(one.outcome, TONES[one.outcome] ?? (/(waiting|pending)$/.test(one.outcome) ? "ask" : "bad")),
     one.peer ? peer(one.peer) : one.asked ? words(one.asked, 60) : "–",
