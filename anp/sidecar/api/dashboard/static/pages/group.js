@@ -65,11 +65,20 @@ function header(found, waiting, tools) {
       [t("history_for_new_members"), word(found.policy.history)],
       [t("changes_of_members"), number(found.epoch)],
     ])),
+    alarms(found),
     members(found, tools),
     manages(found) && found.state === "member"
       ? h("p", { class: "actions" }, action(t("close_the_group"), { id: "close-group", kind: "danger", path: `/v1/groups/${found.id}/close`, done: t("the_group_is_closed"), ask: { title: t("close_this_group"), text: t("nothing_can_be_said_in_it_any"), yes: t("yes_close_it") } }, tools))
       : null,
   ];
+}
+
+// Signs that the hub of a sealed group, or a member, does what it should not.
+function alarms(found) {
+  const known = found.sealing?.alarms ?? [];
+  if (!known.length) return null;
+  const rows = [...known].reverse().map((one) => [when(one.at), chip(one.code, "bad"), peer(one.by), words(one.text, 300)]);
+  return section(t("alarms"), table(t("alarms"), [t("time"), t("code"), t("in_the_name_of"), t("words")], rows, ""));
 }
 
 const manages = (found) => found.owner === found.own || found.admins.includes(found.own);
