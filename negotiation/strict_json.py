@@ -41,13 +41,11 @@ def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) 
     """
     text = _decode(data, max_size)
     try:
-        value: Json = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_float,
-            parse_constant=_refuse_constant,
-        )
+        if text.startswith("\ufeff"):
+            raise json.JSONDecodeError(
+                "Unexpected UTF-8 BOM (decode using utf-8-sig)", text, 0
+            )
+        value: Json = _DECODER.decode(text)
     except RecursionError:
         raise JsonError(f"nested deeper than {max_depth} levels") from None
     except json.JSONDecodeError as exc:
@@ -139,6 +137,15 @@ def _float(text: str) -> int | float:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not JSON")
+
+
+# Made once: `json.loads` would make one for each text.
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_float,
+    parse_constant=_refuse_constant,
+)
 
 
 def _check_depth(value: Json, max_depth: int) -> None:
