@@ -27,7 +27,7 @@ SPREAD := -n 2 --dist worksteal
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups groups-fleet walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long release test-release container
+.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups groups-fleet walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long release test-release container pictures
 
 help:
 	@echo "make demo    two agents meet, agree and call (start here; it installs what it needs)"
@@ -44,6 +44,7 @@ help:
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
+	@echo "make pictures  the dashboard's pictures of the documents, in docs/pictures"
 	@echo "make release wheel, sdist, list of packages and signed checksums in build/release (test-release installs them)"
 	@echo "make container  the image, built on a root of Debian and run"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
@@ -227,6 +228,12 @@ $(WEB)/.installed: pyproject.toml constraints.txt tests/browser/requirements.txt
 test-browser: browser-env docs
 	tests/browser/ensure_chromium.sh
 	$(WEB)/bin/python -m pytest -n 0 tests/browser
+
+# The pictures of the documents, and all pages in all looks in build/screenshots/pages.
+pictures: browser-env
+	tests/browser/ensure_chromium.sh
+	mkdir -p docs/pictures
+	ANPD_PICTURES=docs/pictures $(WEB)/bin/python -m pytest -n 0 -q tests/browser/test_pages.py -k test_every_page
 
 demo: $(DEMO)
 	@$(BIN)/anpd demo

@@ -8,12 +8,12 @@ if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     log=$(mktemp)
     if apt-get update -qq > "$log" 2>&1 &&
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-            chromium fonts-dejavu-core >> "$log" 2>&1; then
+            chromium fonts-dejavu-core fonts-droid-fallback >> "$log" 2>&1; then
         rm -f "$log"
         exit 0
     fi
     echo "test-browser: chromium cannot be installed, see $log" >&2
     exit 1
 fi
-echo "test-browser: chromium is missing; run: apt-get install chromium fonts-dejavu-core" >&2
+echo "test-browser: chromium is missing; run: apt-get install chromium fonts-dejavu-core fonts-droid-fallback" >&2
 exit 1

@@ -29,6 +29,7 @@ __all__ = [
     "EVIL",
     "Seen",
     "Stage",
+    "begun_call",
     "candidate",
     "evil_candidate",
     "open_browser",
@@ -148,17 +149,24 @@ class Stage:
 
     def call(self, need: str, **arguments: Any) -> subprocess.Popen[str]:
         """Begin a call in a process of its own; it waits for the owner."""
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "anp", "--home", str(self.caller.home)),
-                *("call", self.provider.address, need),
-                *("-d", json.dumps(arguments), "--json"),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "NO_COLOR": "1"},
-        )
+        return begun_call(self.caller, self.provider.address, need, **arguments)
+
+
+def begun_call(
+    caller: Anpd, address: str, need: str, **arguments: Any
+) -> subprocess.Popen[str]:
+    """Begin a call in a process of its own."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "anp", "--home", str(caller.home)),
+            *("call", address, need),
+            *("-d", json.dumps(arguments), "--json"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
 
 
 @contextmanager

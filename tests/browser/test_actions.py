@@ -20,6 +20,7 @@ from playwright.async_api import BrowserContext, Locator, Page, expect
 from anp.sidecar.home.home import Home
 from cache.records.records import AgreementState
 from cache.store import Store
+from tests.browser.hands import press, tab_to, write
 from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, WIDE, viewport
 from tests.browser.stage import EVIL, Seen, open_browser
 from tests.browser.test_dashboard import enter, heading, nothing_else_happened
@@ -73,32 +74,6 @@ async def browser() -> AsyncIterator[tuple[BrowserContext, Seen]]:
 
 def link_to(daemon: Anpd) -> str:
     return daemon.ok("dashboard").stdout.strip()
-
-
-async def tab_to(page: Page, control: Locator) -> None:
-    """Press Tab until a control has the focus, which has to be visible then."""
-    await expect(control).to_be_visible()
-    for _ in range(200):
-        if await control.evaluate("one => one === document.activeElement"):
-            break
-        await page.keyboard.press("Tab")
-    await expect(control).to_be_focused()
-    style = "one => getComputedStyle(one).outlineStyle"
-    assert await control.evaluate(style) != "none"
-
-
-async def press(page: Page, control: Locator, key: str = "Enter") -> None:
-    """Press a control as a person without a mouse does."""
-    await tab_to(page, control)
-    await page.keyboard.press(key)
-
-
-async def write(page: Page, label: str | re.Pattern[str], text: str) -> None:
-    """Write into a field, over what is there."""
-    field = page.get_by_label(label)
-    await tab_to(page, field)
-    await page.keyboard.press("Control+A")
-    await page.keyboard.type(text)
 
 
 def announced(page: Page) -> Locator:
@@ -425,7 +400,7 @@ async def test_hostile_names_are_only_shown(
     offers = {"capabilities": [offered], "protocols": [], "publishes": True}
     peers = {"peers": [{**known, "names": [EVIL], "urls": [f"ws://{EVIL}"]}]}
     await page.route("**/v1/peers/offers*", lambda route: route.fulfill(json=offers))
-    await page.route("**/v1/peers", lambda route: route.fulfill(json=peers))
+    await page.route("**/v1/peers*", lambda route: route.fulfill(json=peers))
     base = page.url.partition("#")[0]
     for where in ("peers", f"peers/{known['did']}"):
         await page.goto(f"{base}#/{where}")

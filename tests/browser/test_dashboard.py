@@ -16,6 +16,7 @@ pytest.importorskip("playwright", reason="needs a browser (run by `make test-bro
 
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
+from tests.browser.hands import choose, press, write
 from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, Theme, viewport
 from tests.browser.stage import (
     EVIL,
@@ -66,7 +67,7 @@ async def test_a_link_signs_one_browser_in_once_and_leaves_no_trace(
     (cookie,) = await context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
     assert cookie["expires"] - await page.evaluate("Date.now() / 1000") > 11.9 * 3600
-    await page.get_by_role("button", name="Sign out").click()
+    await press(page, page.get_by_role("button", name="Sign out"))
     await expect(heading(page)).to_have_text("Sign in")
     assert await context.cookies() == []
     await page.goto("about:blank")
@@ -81,16 +82,13 @@ async def test_a_negotiation_is_watched_live_and_its_rounds_are_compared(
 ) -> None:
     context, seen = browser
     page = await enter(context, stage.link(stage.caller))
-    await page.get_by_role("link", name="Negotiations", exact=True).click()
+    await press(page, page.get_by_role("link", name="Negotiations", exact=True))
     await expect(heading(page)).to_have_text("Negotiations")
     await expect(page.locator("#link")).to_have_text("Live")
     async with two_rounds(stage.caller) as peer:
         # It appears without a reload, and goes on before the owner's eyes.
-        await (
-            page.locator("tbody tr", has_text="running")
-            .get_by_role("link", name="place_order")
-            .click()
-        )
+        running = page.locator("tbody tr", has_text="running")
+        await press(page, running.get_by_role("link", name="place_order"))
         timeline = page.get_by_role("list").filter(has=page.locator(".theirs"))
         await expect(timeline.locator(".theirs")).to_have_count(1)
         await expect(timeline.locator(".ours")).to_have_count(1)
@@ -117,7 +115,7 @@ async def test_a_negotiation_is_watched_live_and_its_rounds_are_compared(
         diff.locator("td.text.new", has_text='"integer"').first
     ).to_be_visible()
     # The raw message is there for who wants it.
-    await page.get_by_text("Raw message").first.click()
+    await press(page, page.get_by_text("Raw message").first)
     raw = page.get_by_role("region", name="Raw message 0")
     await expect(raw).to_contain_text('"sequence_id": 0')
     nothing_else_happened(seen, stage.caller)
@@ -131,7 +129,7 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     page = await enter(context, stage.link(stage.provider))
     call = stage.call("place_order", amount=7, label="chairs")
     need = page.locator(".needs li", has_text="waits for your decision now")
-    await need.get_by_role("link", name="Open").click()
+    await press(page, need.get_by_role("link", name="Open"))
     await expect(
         page.get_by_role("heading", name="Waits for your decision")
     ).to_be_visible()
@@ -139,10 +137,8 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
         page.get_by_text("Our code for it may call these capabilities:")
     ).to_contain_text("place.place_order")
     # By keyboard alone, as a person without a mouse does it.
-    await page.get_by_label("Accept", exact=True).focus()
-    await page.keyboard.press("Space")
-    await page.get_by_label("Note (optional)").focus()
-    await page.keyboard.type("good for both")
+    await choose(page, "Accept")
+    await write(page, "Note (optional)", "good for both")
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("button", name="Accept the proposal")).to_be_focused()
     await page.keyboard.press("Enter")
@@ -153,7 +149,9 @@ async def test_an_approval_is_decided_and_the_protocol_can_be_read(
     await expect(page.locator(".title .chip")).to_have_text("agreed")
     await expect(page.locator("#main")).to_contain_text("good for both")
     # The protocol that came of it: document, code, tests, provenance.
-    await page.locator(".facts").get_by_role("link", name=re.compile("…")).last.click()
+    await press(
+        page, page.locator(".facts").get_by_role("link", name=re.compile("…")).last
+    )
     document = page.get_by_role("region", name="Protocol text")
     await expect(document).to_contain_text("place_order")
     code = page.get_by_role("region", name="Code for the provider")
@@ -177,10 +175,10 @@ async def test_an_approval_is_rejected_with_a_note_that_the_caller_reads(
     page = await enter(context, stage.link(stage.provider), "#/approvals")
     call = stage.call("stock_level", sku="A-17")
     row = page.locator("tbody tr", has_text="waiting")
-    await row.get_by_role("link", name="stock_level").click()
-    await page.get_by_label("Reject", exact=True).check()
-    await page.get_by_label("Note (optional)").fill("ask again on Monday")
-    await page.get_by_role("button", name="Reject the proposal").click()
+    await press(page, row.get_by_role("link", name="stock_level"))
+    await choose(page, "Reject")
+    await write(page, page.get_by_label("Note (optional)"), "ask again on Monday")
+    await press(page, page.get_by_role("button", name="Reject the proposal"))
     await expect(page.locator(".toast")).to_contain_text("Your decision was stored")
     out, _ = call.communicate(timeout=60)
     assert call.returncode == 6
@@ -196,18 +194,18 @@ async def test_an_ended_negotiation_is_rescued_by_an_edit_and_a_hint(
     newest = stage.caller.ok("negotiations", "list", "--json").json()["negotiations"]
     where = f"#/negotiations/{newest[0]['id']}"
     page = await enter(context, stage.link(stage.caller), where)
-    await page.get_by_label("Edit and send").check()
+    await choose(page, "Edit and send")
     field = page.get_by_label("Your protocol text")
     await expect(field).to_have_value(re.compile("place_order"))
-    await field.fill("no document")
-    await page.get_by_role("button", name="Send your text").click()
+    await write(page, field, "no document")
+    await press(page, page.get_by_role("button", name="Send your text"))
     await expect(page.get_by_role("alert")).to_contain_text("cannot be used")
-    await field.fill(order(1))
-    await page.get_by_role("button", name="Send your text").click()
+    await write(page, field, order(1))
+    await press(page, page.get_by_role("button", name="Send your text"))
     await expect(page.locator(".toast")).to_contain_text("next negotiation")
-    await page.get_by_text("Give a hint to our side").click()
-    await page.get_by_label("For our rules or model").fill("use place_order")
-    await page.get_by_role("button", name="Give the hint").click()
+    await press(page, page.get_by_text("Give a hint to our side"))
+    await write(page, page.get_by_label("For our rules or model"), "use place_order")
+    await press(page, page.get_by_role("button", name="Give the hint"))
     await expect(page.locator(".toast")).to_contain_text("The hint was stored")
     said_ = stage.caller.ok("negotiations", "decisions", "--json").json()["decisions"]
     assert {one["verdict"] for one in said_ if one["used"] is None} >= {"edit", "hint"}
@@ -224,7 +222,7 @@ async def test_markup_and_hidden_characters_of_a_peer_do_nothing_but_show(
         await peer.send_meta(evil_candidate(2))
         await peer.hear_meta()
     page = await enter(context, stage.link(stage.caller), "#/negotiations")
-    await page.locator("tbody tr a.first").first.click()
+    await press(page, page.locator("tbody tr a.first").first)
     main = page.locator("#main")
     await expect(main).to_contain_text("<script>window.pwned = 1</script>")
     await expect(main.locator(".mark", has_text="RLO").first).to_be_visible()

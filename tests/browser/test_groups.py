@@ -12,6 +12,7 @@ pytest.importorskip("playwright", reason="needs a browser (run by `make test-bro
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page, expect
 
+from tests.browser.hands import press, write
 from tests.browser.looks import NAMELESS, PALE, SIZES, THEMES, WIDE, viewport
 from tests.browser.stage import EVIL, open_browser
 from tests.e2e.daemons import Anpd
@@ -54,23 +55,21 @@ async def test_a_group_is_joined_read_and_answered_by_a_person(tmp_path: Path) -
             badge = page.locator('#rail a[data-section="approvals"] .badge')
             await expect(badge).to_contain_text("2")
             # By keyboard alone, from the list of what waits.
-            await page.get_by_role("link", name="Approvals").focus()
-            await page.keyboard.press("Enter")
+            await press(page, page.get_by_role("link", name="Approvals"))
             await expect(page.locator("h1")).to_have_text("Approvals")
             await check_looks(page, "group-approvals")
             applied = page.get_by_role("row").filter(has_text="application")
-            await applied.get_by_role("button", name="Accept").focus()
-            await page.keyboard.press("Enter")
+            await press(page, applied.get_by_role("button", name="Accept"))
             await expect(page.locator(".toast")).to_contain_text("is a member now")
-            await page.get_by_role("button", name="Close").click()
-            await page.get_by_role("link", name="Groups").click()
+            await press(page, page.get_by_role("button", name="Close"))
+            await press(page, page.get_by_role("link", name="Groups"))
             invited = page.get_by_role("row").filter(has_text="invitation")
             await expect(invited).to_contain_text("stranger")
             await check_looks(page, "groups")
-            await invited.get_by_role("button", name="Accept").click()
+            await press(page, invited.get_by_role("button", name="Accept"))
             await expect(page.locator(".toast")).to_contain_text("is a member now")
-            await page.get_by_role("button", name="Close").click()
-            await page.get_by_role("link", name=NAME).click()
+            await press(page, page.get_by_role("button", name="Close"))
+            await press(page, page.get_by_role("link", name=NAME))
             await expect(page.locator("h1")).to_have_text(NAME)
             await expect(page.locator("svg.members circle")).to_have_count(2)
             # What is said meanwhile comes by itself, and is text.
@@ -78,19 +77,19 @@ async def test_a_group_is_joined_read_and_answered_by_a_person(tmp_path: Path) -
             lines = page.locator("ol.timeline")
             await expect(lines).to_contain_text("哪一天出发？ <script>")
             await expect(page.locator("circle.spoke")).to_have_count(1)
-            await page.get_by_label("Your message").fill("星期五 works")
-            await page.get_by_role("button", name="Send").click()
+            await write(page, page.get_by_label("Your message"), "星期五 works")
+            await press(page, page.get_by_role("button", name="Send"))
             await expect(page.locator(".toast")).to_contain_text("was sent")
             await expect(lines.locator("li.ours")).to_contain_text("星期五 works")
-            await page.get_by_role("button", name="Close", exact=True).click()
+            await press(page, page.get_by_role("button", name="Close", exact=True))
             await check_looks(page, "group")
-            await page.get_by_role("link", name="Subscriptions").click()
+            await press(page, page.get_by_role("link", name="Subscriptions"))
             await check_looks(page, "subscriptions")
-            await page.get_by_role("link", name="shop.look").click()
+            await press(page, page.get_by_role("link", name="shop.look"))
             await expect(page.locator("h1")).to_have_text("Subscription")
             await check_looks(page, "subscription")
-            await page.get_by_role("button", name="Cancel").click()
-            await page.get_by_role("button", name="End it").click()
-            await expect(page.locator(".facts .chip")).to_have_text("canceled")
+            await press(page, page.get_by_role("button", name="Cancel"))
+            await press(page, page.get_by_role("button", name="End it"))
+            await expect(page.locator(".title .chip")).to_have_text("canceled")
             assert await page.evaluate("window.pwned") is None
             assert seen.complaints == []

@@ -13,11 +13,13 @@ pytest.importorskip("playwright", reason="needs a browser (run by `make test-bro
 
 from playwright.async_api import expect
 
+from tests.browser.hands import press, write
 from tests.browser.stage import EVIL, open_browser
 from tests.e2e.daemons import Anpd
 
 AGENT = """
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
 
 
@@ -25,7 +27,7 @@ class Context(Protocol):
     pass
 
 
-def draw(words: str) -> Iterator[str]:
+def draw(words: str, dots: Path) -> Iterator[str]:
     yield words
 
 
@@ -64,9 +66,9 @@ async def test_a_session_is_shown_as_a_conversation(tmp_path: Path) -> None:
             context, seen = opened
             page = await context.new_page()
             await page.goto(caller.ok("dashboard").stdout.strip())
-            await page.get_by_role("link", name="Tasks").click()
+            await press(page, page.get_by_role("link", name="Tasks"))
             await expect(page.locator("h1")).to_have_text("Tasks")
-            await page.get_by_role("link", name="agent.draw").click()
+            await press(page, page.get_by_role("link", name="agent.draw"))
             lines = page.locator("ol.timeline")
             await expect(lines).to_contain_text("completed")
             # What a peer wrote is text, and its picture is a picture.
@@ -80,8 +82,8 @@ async def test_a_session_is_shown_as_a_conversation(tmp_path: Path) -> None:
             caller.ok("tasks", "start", *joined, "-d", '{"seat": "4A"}')
             asked = page.locator("section.decide")
             await expect(asked).to_contain_text("Is that right?")
-            await asked.get_by_label("Your answer").fill("yes")
-            await asked.get_by_role("button", name="Send").click()
+            await write(page, asked.get_by_label("Your answer"), "yes")
+            await press(page, asked.get_by_role("button", name="Send"))
             await expect(lines).to_contain_text("4A: yes")
             await expect(asked).to_have_count(0)
             await page.set_viewport_size({"width": 360, "height": 740})

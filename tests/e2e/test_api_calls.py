@@ -89,6 +89,7 @@ def test_a_call_gives_its_result_as_the_document_says(pair: Pair) -> None:
         ("/v1/negotiations", "Negotiations"),
         ("/v1/peers", "Peers"),
         ("/v1/spend", "Spend"),
+        ("/v1/history?window=day", "HistoryView"),
     ):
         schema_of(pair, name).validate(pair.api.get(path).json())
     one = pair.api.get("/v1/protocols").json()["protocols"][0]["hash"]

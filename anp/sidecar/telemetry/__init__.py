@@ -3,6 +3,7 @@
 * `observer`: counts and traces the daemon's work, and lets a stop wait for it.
 * `call_entry`: the entry of one call in the access log and in lists.
 * `call_log`: the access log, which keeps those entries on disk.
+* `history`: calls over time, by peer and with latencies, for charts.
 * `line_files`: files of lines, bounded by size and age.
 * `log_limit`: limits the log lines of each cause, and counts the others.
 * `metrics`: families of figures.

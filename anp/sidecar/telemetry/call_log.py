@@ -21,6 +21,7 @@ from typing import Final
 
 from anp.sidecar.config.settings import AccessLogConfig
 from anp.sidecar.telemetry.call_entry import CallEntry, Direction, read_entry
+from anp.sidecar.telemetry.history import History
 from anp.sidecar.telemetry.line_files import LineFiles, Place
 from anp.sidecar.telemetry.log_limit import LogLimit
 
@@ -102,10 +103,14 @@ class CallLog:
         "Takes the entries of calls that have ended; `run` looks at them later."
         self._first: CallEntry | None = None
         "The entry that `run` took off and that still comes before those."
+        self._history = History()
+        self._began: float | None = clock()
+        "Calls that ended before are not in the history yet; None when they are."
 
     def add(self, entry: CallEntry) -> None:
         """Take the entry of a call that has ended, at once."""
         entry = entry.cleaned()
+        self._history.add(entry)
         if entry.direction == "served" and entry.outcome != "ok":
             now = self._monotonic()
             self._count_suppressed(now)
@@ -169,6 +174,19 @@ class CallLog:
         directions = DIRECTIONS if direction is None else (direction,)
         places = page_start(after)
         return await asyncio.to_thread(self._page, wanted, directions, places, limit)
+
+    async def history(self) -> History:
+        """Return the counts over time, with calls from before this daemon's start.
+
+        Those are read from the files the first time, `MAX_SCANNED` of them at most.
+        """
+        self._drain()
+        began, self._began = self._began, None
+        if began is not None:
+            page = await self.page(lambda one: one.ended < began, limit=MAX_SCANNED)
+            for entry in page.entries:
+                self._history.add(entry)
+        return self._history
 
     def _page(
         self,

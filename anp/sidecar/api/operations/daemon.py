@@ -34,6 +34,7 @@ from anp.sidecar.library.views import view_of
 from anp.sidecar.minds.models import budget_limits
 from anp.sidecar.minds.spend import MAX_DAYS, Spend, first_day, spend_of
 from anp.sidecar.operation import Reloaded, reload_daemon
+from anp.sidecar.telemetry.history import WINDOWS, HistoryView, Window
 from anp.sidecar.telemetry.metrics_text import CONTENT_TYPE, metrics_text
 from anp.version import daemon_version
 from cache.records.records import Count
@@ -45,6 +46,12 @@ DAYS = Query(
     name="days",
     text="Number of days up to today.",
     schema={"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "default": 7},
+)
+
+WINDOW = Query(
+    name="window",
+    text="The stretch of time up to now: an hour by minutes, or a day by quarters.",
+    schema={"type": "string", "enum": list(WINDOWS), "default": "hour"},
 )
 
 
@@ -239,6 +246,20 @@ class DaemonOperations:
             model=llm.model,
             priced=llm.price_input is not None or llm.price_output is not None,
         )
+
+    @get("/v1/history", HistoryView, query=(WINDOW,), scope=LocalScope.OWNER)
+    async def get_history(self, request: Request) -> HistoryView:
+        """Give calls, errors, latencies and model spend over time, and by peer."""
+        window: Window = "hour"
+        if request.query_params.get(WINDOW.name) == "day":
+            window = "day"
+        now, llm = time.time(), self._daemon.config.llm
+        step, count = WINDOWS[window]
+        since = utc_day(now - step * count)
+        spent = await asyncio.to_thread(self._daemon.store.model_calls, since=since)
+        history = await self._daemon.call_log.history()
+        priced = llm.price_input is not None or llm.price_output is not None
+        return history.view(window, spent, now=now, priced=priced)
 
     @get("/v1/events", EVENT_STREAM, problems=(429,), scope=LocalScope.AGENT)
     async def watch_events(self, request: Request) -> Response:

@@ -2,12 +2,13 @@
 import { post } from "./api.js";
 import { button, h } from "./dom.js";
 import { shown } from "./peertext.js";
+import { t } from "./texts.js";
 
 // Sends one POST, draws the page anew, and says what came of it.
 export async function act({ tell, reload }, path, body, done) {
   try {
     const said = await post(path, body);
-    const later = said?.applied === "next negotiation" ? " It is used in the next negotiation." : "";
+    const later = said?.applied === "next negotiation" ? ` ${t("it_is_used_in_the_next_negotiation")}` : "";
     const text = (typeof done === "function" ? done(said) : done) + later;
     await reload();
     notice(text, "fine");
@@ -21,7 +22,7 @@ export async function act({ tell, reload }, path, body, done) {
 
 export function notice(text, kind) {
   document.querySelectorAll(".toast").forEach((one) => one.remove());
-  const toast = h("p", { class: `toast ${kind}`, role: kind === "wrong" ? "alert" : null }, shown(text), " ", button("Close", () => toast.remove(), "quiet"));
+  const toast = h("p", { class: `toast ${kind}`, role: kind === "wrong" ? "alert" : null }, shown(text), " ", button(t("close"), () => toast.remove(), "quiet"));
   document.body.append(toast);
 }
 
@@ -55,16 +56,16 @@ function asked({ title, text, yes, reason }) {
       h("h2", { id: "ask-title" }, shown(title)),
       h("p", { id: "ask-text" }, text),
       field ? h("label", { class: "field" }, h("span", null, reason), field) : null,
-      h("p", { class: "actions" }, h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, "No, go back"), button(yes, () => dialog.close("yes"), "danger")),
+      h("p", { class: "actions" }, h("button", { type: "button", autofocus: true, onclick: () => dialog.close() }, t("no_go_back")), button(yes, () => dialog.close("yes"), "danger")),
     );
     document.body.append(dialog);
     dialog.showModal();
   });
 }
 
-const NOTE = "Reason, for your own records (optional)";
+const NOTE = t("reason_for_your_own_records_optional");
 
-export function revoke(hash, tools, { peer, label = "Revoke", id = "revoke", about } = {}) {
+export function revoke(hash, tools, { peer, label = t("revoke"), id = "revoke", about } = {}) {
   return action(label, {
     id,
     about,
@@ -72,30 +73,30 @@ export function revoke(hash, tools, { peer, label = "Revoke", id = "revoke", abo
     path: `/v1/protocols/${hash}/revoke`,
     body: peer ? { peer } : {},
     ask: {
-      title: peer ? "Revoke this protocol for this peer?" : "Revoke this protocol?",
-      text: `Its channels with ${peer ? "this peer" : "all peers"} close at once, calls that are under way on them end, and it is refused until you approve it again.`,
-      yes: "Yes, revoke it",
+      title: peer ? t("revoke_this_protocol_for_this_peer") : t("revoke_this_protocol"),
+      text: peer ? t("its_channels_with_this_peer_close_at") : t("its_channels_with_all_peers_close_at"),
+      yes: t("yes_revoke_it"),
       reason: NOTE,
     },
-    done: (said) => `The protocol is revoked${said.peer ? " for this peer" : ""}; ${said.channels_closed} channels were closed.`,
+    done: (said) => said.peer ? t("the_protocol_is_revoked_for_this_peer", { n: said.channels_closed }) : t("the_protocol_is_revoked_n_channel_was", { n: said.channels_closed }),
   }, tools);
 }
 
 export function block(did, tools) {
-  return action("Block the peer", {
+  return action(t("block_the_peer"), {
     id: "block-peer",
     kind: "danger",
     path: "/v1/peers/block",
     body: { peer: did },
     ask: {
-      title: "Block this peer?",
-      text: "Its connections close at once, calls from and to it end, and it is refused until you allow it again.",
-      yes: "Yes, block it",
+      title: t("block_this_peer"),
+      text: t("its_connections_close_at_once_calls_from"),
+      yes: t("yes_block_it"),
     },
-    done: "The peer is blocked.",
+    done: t("the_peer_is_blocked"),
   }, tools);
 }
 
 export function allow(did, tools) {
-  return action("Allow the peer", { id: "allow-peer", kind: "primary", path: "/v1/peers/allow", body: { peer: did }, done: "The peer is allowed." }, tools);
+  return action(t("allow_the_peer"), { id: "allow-peer", kind: "primary", path: "/v1/peers/allow", body: { peer: did }, done: t("the_peer_is_allowed") }, tools);
 }

@@ -1,10 +1,11 @@
 // Talks to the daemon: requests, problems, and the stream of events.
+import { t } from "./texts.js";
 
 const PAGE = { "X-Anpd-Page": "1" };
 
 export class Problem extends Error {
   constructor(status, detail, mayHaveRun = false) {
-    super(mayHaveRun ? `${detail} (it may have run)` : detail);
+    super(mayHaveRun ? t("detail_it_may_have_run", { detail }) : detail);
     this.status = status;
   }
 }
@@ -51,8 +52,8 @@ async function send(path, options) {
   try {
     return await fetch(path, { ...options, credentials: "same-origin", cache: "no-store", redirect: "error" });
   } catch (problem) {
-    if (problem.name === "AbortError") throw new Problem(0, "You cancelled it.", true);
-    throw new Problem(0, "The daemon cannot be reached. Is it running? Start it with: anpd up");
+    if (problem.name === "AbortError") throw new Problem(0, t("you_cancelled_it"), true);
+    throw new Problem(0, t("the_daemon_cannot_be_reached_is_it"));
   }
 }
 
@@ -70,7 +71,7 @@ async function textOf(answer) {
   } catch {
     // Not a problem document; the text is what there is to show.
   }
-  throw new Problem(answer.status, problem.detail || `The daemon answered ${answer.status}.`, problem.may_have_run);
+  throw new Problem(answer.status, problem.detail || t("the_daemon_answered_status", { status: answer.status }), problem.may_have_run);
 }
 
 // Follows the daemon's events for as long as the page is open. `EventSource` cannot send

@@ -1,6 +1,6 @@
 // The shell of the pages: sections, the page in view, the theme, and the live stream.
 import { Problem, follow, get, post } from "./api.js";
-import { button, h, page, replace } from "./dom.js";
+import { button, h, page, refill, replace } from "./dom.js";
 import { learnNames } from "./format.js";
 import * as attachment from "./pages/attachment.js";
 import * as call from "./pages/call.js";
@@ -18,19 +18,22 @@ import * as session from "./pages/session.js";
 import * as spend from "./pages/spend.js";
 import * as subscriptions from "./pages/subscriptions.js";
 import * as tasks from "./pages/tasks.js";
+import * as traffic from "./pages/traffic.js";
+import { NAMES, choose, language, t } from "./texts.js";
 
 const SECTIONS = [
-  ["", "Overview"],
-  ["approvals", "Approvals"],
-  ["negotiations", "Negotiations"],
-  ["protocols", "Protocols"],
-  ["calls", "Calls"],
-  ["tasks", "Tasks"],
-  ["groups", "Groups"],
-  ["subscriptions", "Subscriptions"],
-  ["peers", "Peers"],
-  ["spend", "Spend"],
-  ["daemon", "Daemon"],
+  ["", t("overview")],
+  ["approvals", t("approvals")],
+  ["negotiations", t("negotiations")],
+  ["protocols", t("protocols")],
+  ["calls", t("calls")],
+  ["tasks", t("tasks")],
+  ["groups", t("groups")],
+  ["subscriptions", t("subscriptions")],
+  ["peers", t("peers")],
+  ["traffic", t("traffic")],
+  ["spend", t("spend")],
+  ["daemon", t("daemon")],
 ];
 
 const PAGES = [
@@ -50,6 +53,7 @@ const PAGES = [
   [/^subscriptions\/([0-9a-z]+)$/, subscriptions.showOne],
   [/^peers$/, peers.show],
   [/^peers\/(.+)$/, peers.showOne],
+  [/^traffic$/, traffic.show],
   [/^spend$/, spend.show],
   [/^daemon$/, daemon.show],
   [/^daemon\/(.+)$/, attachment.show],
@@ -67,7 +71,7 @@ export function tell(text) {
 }
 
 function path() {
-  return location.hash.replace(/^#\/?/, "");
+  return location.hash.replace(/^#\/?/, "").split("?")[0];
 }
 
 async function open({ focus = true } = {}) {
@@ -82,16 +86,16 @@ async function open({ focus = true } = {}) {
       tell,
       reload: () => current === mine && open({ focus: false }),
       // Registers the refresh of a page, run once for many events.
-      watch: (types, refresh) => (mine.onEvent = gathered(types, refresh)),
-      put: (...children) => current === mine && swap(children),
+      watch: (types, refresh, about) => (mine.onEvent = gathered(types, refresh, about)),
+      put: (...children) => current === mine && refill(main, ...children),
     });
     if (current !== mine) return;
-    swap(view);
+    refill(main, ...view);
     if (focus) window.scrollTo(0, 0);
   } catch (problem) {
     if (current !== mine) return;
     if (problem instanceof Problem && problem.status === 401) return signedOut();
-    replace(main, page("This page cannot be shown", h("p", { class: "wrong", role: "alert" }, problem.message), button("Try again", () => open())));
+    replace(main, page(t("this_page_cannot_be_shown"), h("p", { class: "wrong", role: "alert" }, problem.message), button(t("try_again"), () => open())));
   } finally {
     main.removeAttribute("aria-busy");
   }
@@ -100,23 +104,12 @@ async function open({ focus = true } = {}) {
   if (focus) heading?.focus({ preventScroll: true });
 }
 
-// Puts a page in place of the one in view. Where the same control is in both it keeps the
-// focus, so that who works by keyboard goes on from there.
-function swap(view) {
-  const active = main.contains(document.activeElement) ? document.activeElement : null;
-  const id = active?.id;
-  replace(main, ...view);
-  const same = id ? document.getElementById(id) : null;
-  if (same) same.focus({ preventScroll: true });
-  else if (active) main.querySelector("h1")?.focus({ preventScroll: true });
-}
-
 function find(wanted) {
   for (const [pattern, show] of PAGES) {
     const match = pattern.exec(wanted);
     if (match) return [show, match[1] === undefined ? null : decoded(match[1])];
   }
-  return [async () => page("No such page", h("p", null, h("a", { href: "#/" }, "To the overview"))), null];
+  return [async () => page(t("no_such_page"), h("p", null, h("a", { href: "#/" }, t("to_the_overview")))), null];
 }
 
 function decoded(text) {
@@ -127,18 +120,22 @@ function decoded(text) {
   }
 }
 
-function gathered(types, refresh) {
+// Gathers events of some types, of which `about` may choose, for one refresh.
+function gathered(types, refresh, about = () => true) {
   let timer = null;
+  let ended = 0;
   return (event) => {
-    if (!types.some((type) => event.type.startsWith(type)) || timer !== null) return;
+    if (timer !== null || !types.some((type) => event.type.startsWith(type)) || !about(event)) return;
+    // The first event is shown at once, a stream of them once in a second.
     timer = setTimeout(async () => {
       timer = null;
       try {
-        await refresh(event);
+        await refresh();
       } catch (problem) {
         if (problem.status === 401) signedOut();
       }
-    }, 120);
+      ended = Date.now();
+    }, Math.max(120, ended + 1_000 - Date.now()));
   };
 }
 
@@ -166,7 +163,7 @@ async function countOpen() {
   const open = [...negotiations, ...asked];
   const now = negotiations.filter((one) => one.waiting).length + asked.length;
   const badge = document.querySelector('#rail a[data-section="approvals"] .badge');
-  replace(badge, open.length ? [String(open.length), h("span", { class: "hidden" }, ` wait for your decision, ${now} of them now`)] : null);
+  replace(badge, open.length ? [String(open.length), h("span", { class: "hidden" }, " ", t("wait_for_your_decision_now_of_them", { now }))] : null);
   badge.classList.toggle("now", now > 0);
 }
 
@@ -176,13 +173,13 @@ function signedOut() {
   replace(
     main,
     page(
-      "Sign in",
-      h("p", null, "You sign in with a link that works once. Type this command in a terminal on the daemon's machine, and open the link that it prints:"),
+      t("sign_in"),
+      h("p", null, t("you_sign_in_with_a_link_that")),
       h("pre", { class: "block command" }, "anpd dashboard"),
-      h("p", { class: "note" }, "A sign-in lasts 12 hours and ends when the daemon stops."),
+      h("p", { class: "note" }, t("a_sign_in_lasts_12_hours_and")),
     ),
   );
-  document.title = "Sign in · anpd";
+  document.title = `${t("sign_in")} · anpd`;
   main.querySelector("h1").focus({ preventScroll: true });
 }
 
@@ -211,7 +208,7 @@ function theme() {
   const set = (choice) => {
     if (choice === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = choice;
-    control.textContent = { auto: "Theme: auto", light: "Theme: light", dark: "Theme: dark" }[choice];
+    control.textContent = { auto: t("theme_auto"), light: t("theme_light"), dark: t("theme_dark") }[choice];
     localStorage.setItem("theme", choice);
   };
   control.addEventListener("click", () => set(choices[(choices.indexOf(localStorage.getItem("theme") ?? "auto") + 1) % 3]));
@@ -219,7 +216,21 @@ function theme() {
   set(choices.includes(kept) ? kept : "auto");
 }
 
+// The parts of the page that stand in its file, in the person's language.
+function languages() {
+  document.documentElement.lang = language === "zh" ? "zh-Hans" : language;
+  document.querySelector(".skip").textContent = t("skip_to_the_content");
+  document.getElementById("rail").setAttribute("aria-label", t("sections"));
+  document.getElementById("leave").textContent = t("sign_out");
+  const other = Object.keys(NAMES).find((one) => one !== language);
+  const control = document.getElementById("language");
+  control.textContent = NAMES[other];
+  control.lang = other === "zh" ? "zh-Hans" : other;
+  control.addEventListener("click", () => choose(other));
+}
+
 async function start() {
+  languages();
   theme();
   drawRail();
   document.getElementById("leave").addEventListener("click", signOut);
@@ -249,7 +260,7 @@ async function start() {
     },
     onState: (state) => {
       link.className = `link ${state === "live" ? "live" : "away"}`;
-      link.textContent = state === "live" ? "Live" : state === "away" ? "Reconnecting…" : "Signed out";
+      link.textContent = state === "live" ? t("live") : state === "away" ? t("reconnecting") : t("signed_out");
       if (state === "live" && link.dataset.was === "away") open({ focus: false });
       if (state === "signed out") signedOut();
       link.dataset.was = state;

@@ -1,6 +1,7 @@
 // What changed between two texts, line by line, and inside a line word by word.
 import { h } from "./dom.js";
 import { shown } from "./peertext.js";
+import { t } from "./texts.js";
 
 const MAX_LINES = 4_000;
 const MAX_EDITS = 1_500;
@@ -99,10 +100,10 @@ export function totals(made) {
 export function comparison(before, after, { left, right }) {
   const made = rows(before, after);
   if (made === null) {
-    return h("p", { class: "note" }, "These two texts are too long or too different to be compared line by line. Choose one of them alone to read it.");
+    return h("p", { class: "note" }, t("these_two_texts_are_too_long_or"));
   }
   const { added, removed } = totals(made);
-  if (!added && !removed) return h("p", { class: "empty" }, "No difference: both protocol texts are the same, byte for byte.");
+  if (!added && !removed) return h("p", { class: "empty" }, t("no_difference_both_protocol_texts_are_the"));
   const body = h("tbody");
   for (const stretch of stretches(made)) {
     if (stretch.folded) body.append(fold(stretch.rows));
@@ -110,11 +111,11 @@ export function comparison(before, after, { left, right }) {
   }
   return h(
     "div",
-    { class: "diff", tabindex: "0", role: "region", "aria-label": `Difference between ${left} and ${right}` },
+    { class: "diff", tabindex: "0", role: "region", "aria-label": t("difference_between_left_and_right", { left, right }) },
     h(
       "table",
       null,
-      h("caption", null, `${removed} ${removed === 1 ? "line" : "lines"} removed, ${added} added`),
+      h("caption", null, t("n_line_removed_added_added", { n: removed, added })),
       h("colgroup", null, h("col", { class: "number" }), h("col"), h("col", { class: "number" }), h("col")),
       h("thead", null, h("tr", null, h("th", { colspan: "2", scope: "colgroup" }, left), h("th", { colspan: "2", scope: "colgroup" }, right))),
       body,
@@ -144,7 +145,7 @@ function fold(hidden) {
     type: "button",
     class: "quiet",
     onclick: () => row.replaceWith(...hidden.map(line)),
-  }, `Show ${hidden.length} unchanged lines`);
+  }, t("show_n_unchanged_lines", { n: hidden.length }));
   row.append(h("td", { colspan: "4" }, open));
   return row;
 }

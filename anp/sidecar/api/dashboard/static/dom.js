@@ -1,6 +1,8 @@
 // Builds elements. Text is always a text node: nothing here, and nothing elsewhere in
 // these pages, parses markup (the content security policy forbids it as well).
 
+import { word } from "./texts.js";
+
 export function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -37,6 +39,20 @@ export function replace(element, ...children) {
   add(element, children);
 }
 
+// Puts new elements in place of those of an element. The control that is the same in both,
+// by its id or else where it leads, keeps the focus, so that who works by keyboard goes on
+// from there; where it is gone, the page's title has it. What was open stays open.
+export function refill(element, ...children) {
+  const active = element.contains(document.activeElement) ? document.activeElement : null;
+  const where = active?.getAttribute("href");
+  const open = [...element.querySelectorAll("details[id][open]")].map((one) => one.id);
+  replace(element, ...children);
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  if (!active || active.isConnected) return active?.focus({ preventScroll: true });
+  const same = active.id ? document.getElementById(active.id) : where ? [...element.querySelectorAll("a")].find((one) => one.getAttribute("href") === where) : null;
+  (same ?? document.querySelector("h1"))?.focus({ preventScroll: true });
+}
+
 export function page(title, ...children) {
   return [h("h1", { tabindex: "-1" }, title), ...children];
 }
@@ -54,28 +70,6 @@ export function facts(rows) {
   );
 }
 
-// A table; on narrow screens each row becomes a card whose cells name their column.
-export function table(caption, columns, rows, empty) {
-  if (!rows.length) return h("p", { class: "empty" }, empty);
-  return h(
-    "div",
-    { class: "sheet", tabindex: "0", role: "region", "aria-label": caption },
-    h(
-      "table",
-      null,
-      h("caption", { class: "hidden" }, caption),
-      h("thead", null, h("tr", null, columns.map((name) => h("th", { scope: "col" }, name)))),
-      h(
-        "tbody",
-        null,
-        rows.map((cells) =>
-          h("tr", null, cells.map((cell, at) => h("td", { "data-name": columns[at] }, h("div", null, cell)))),
-        ),
-      ),
-    ),
-  );
-}
-
 const TONES = {
   agreed: "good", done: "good", active: "good", healthy: "good", allowed: "good", ok: "good", passed: "good",
   running: "live", waiting: "ask", "approval-pending": "ask", "peer-approval-pending": "ask", unknown: "calm",
@@ -84,8 +78,9 @@ const TONES = {
   rejected: "bad", negotiation_rejected: "bad", timeout: "bad", degraded: "ask", cancelled: "calm", warning: "ask",
 };
 
-export function chip(word, tone) {
-  return h("span", { class: `chip ${tone ?? TONES[word] ?? "calm"}` }, String(word).replaceAll("_", " ").replaceAll("-", " "));
+// A state of the daemon in the person's language, with a colour that goes with it.
+export function chip(state, tone) {
+  return h("span", { class: `chip ${tone ?? TONES[state] ?? "calm"}` }, word(state));
 }
 
 export function button(text, action, kind) {

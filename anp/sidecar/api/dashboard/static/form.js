@@ -2,6 +2,7 @@
 // and not values, so that a number arrives with all the digits that a person typed.
 import { button, h, replace } from "./dom.js";
 import { shown, words } from "./peertext.js";
+import { t } from "./texts.js";
 
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 const MAX_REFERENCES = 16;
@@ -19,12 +20,12 @@ export function fieldsOf(schema, id) {
   let whole = null;
   const asJson = () => {
     const text = joined(parts.map((part) => [part.name, quiet(part)]));
-    whole = field("All arguments", { type: "object", description: "One JSON object." }, `${id}-json`, true, text === "{}" ? text : pretty(text));
-    replace(area, whole.element, parts.length ? button("Back to single fields", asFields, "quiet inline") : null);
+    whole = field(t("all_arguments"), { type: "object", description: t("one_json_object") }, `${id}-json`, true, text === "{}" ? text : pretty(text));
+    replace(area, whole.element, parts.length ? button(t("back_to_single_fields"), asFields, "quiet inline") : null);
   };
   const asFields = () => {
     whole = null;
-    replace(area, parts.map((part) => part.element), parts.length ? button("Write all as JSON", () => (asJson(), whole.focus()), "quiet inline") : h("p", { class: "note" }, "It takes no arguments."));
+    replace(area, parts.map((part) => part.element), parts.length ? button(t("write_all_as_json"), () => (asJson(), whole.focus()), "quiet inline") : h("p", { class: "note" }, t("it_takes_no_arguments")));
   };
   if (open) asJson();
   else asFields();
@@ -63,11 +64,11 @@ function field(name, schema, id, required, start) {
   control.setAttribute("aria-describedby", `${id}-about ${id}-wrong`);
   if (required) control.setAttribute("aria-required", "true");
   const about = h("span", { class: "note", id: `${id}-about` }, kind, schema.description ? [". ", words(schema.description, 400)] : null);
-  const element = h("div", { class: "field" }, h("label", { for: id }, h("bdi", null, shown(name)), required ? h("span", { class: "note" }, " (required)") : null), control, about, wrong);
+  const element = h("div", { class: "field" }, h("label", { for: id }, h("bdi", null, shown(name)), required ? h("span", { class: "note" }, [" ", t("required")]) : null), control, about, wrong);
   const check = () => {
     try {
       const found = text();
-      if (required && !found) throw new Error("It is required; write a value.");
+      if (required && !found) throw new Error(t("it_is_required_write_a_value"));
       wrong.textContent = "";
       control.removeAttribute("aria-invalid");
       return found;
@@ -83,15 +84,15 @@ function field(name, schema, id, required, start) {
 function widget(schema, required, start) {
   if (schema.const !== undefined) return chosen([schema.const], true, schema.const);
   if (Array.isArray(schema.enum)) return chosen(schema.enum, required, schema.default);
-  if (schema.type === "boolean") return chosen([true, false], required, schema.default, "true or false");
+  if (schema.type === "boolean") return chosen([true, false], required, schema.default, t("true_or_false"));
   if (schema.type === "integer" || schema.type === "number") return figure(schema);
   if (schema.type === "string") return sentence(schema);
   return json(schema, start);
 }
 
-function chosen(values, required, initial, kind = "one of these") {
+function chosen(values, required, initial, kind = t("one_of_these")) {
   const texts = values.map((value) => JSON.stringify(value));
-  const none = required ? "Choose one" : "(left out)";
+  const none = required ? t("choose_one") : t("left_out");
   const control = h("select", null, initial === undefined || !required ? h("option", { value: "" }, none) : null,
     values.map((value, at) => h("option", { value: String(at) }, shownPlain(typeof value === "string" ? value : texts[at]))));
   const at = initial === undefined ? -1 : texts.indexOf(JSON.stringify(initial));
@@ -109,18 +110,18 @@ function figure(schema) {
   const whole = schema.type === "integer";
   const text = () => {
     const typed = control.value.trim();
-    if (typed && !(NUMBER.test(typed) && (!whole || /^-?\d+$/.test(typed)))) throw new Error(whole ? "Write a whole number, such as 42." : "Write a number, such as 4.2.");
+    if (typed && !(NUMBER.test(typed) && (!whole || /^-?\d+$/.test(typed)))) throw new Error(whole ? t("write_a_whole_number_such_as_42") : t("write_a_number_such_as_4_2"));
     return typed;
   };
-  return [control, text, whole ? "a whole number" : "a number"];
+  return [control, text, whole ? t("a_whole_number") : t("a_number")];
 }
 
 function sentence(schema) {
   const control = h("textarea", { rows: "1", class: "line", spellcheck: "false", value: typeof schema.default === "string" ? schema.default : "" });
-  return [control, () => (control.value ? JSON.stringify(control.value) : ""), schema.format ? `text, ${schema.format}` : "text"];
+  return [control, () => (control.value ? JSON.stringify(control.value) : ""), schema.format ? t("text_format", { format: schema.format }) : "text"];
 }
 
-const KINDS = { object: "an object, as JSON", array: "a list, as JSON" };
+const KINDS = { object: t("an_object_as_json"), array: t("a_list_as_json") };
 
 function json(schema, start) {
   const given = start ?? (schema.default === undefined ? "" : JSON.stringify(schema.default, null, 2));
@@ -132,13 +133,13 @@ function json(schema, start) {
     try {
       value = JSON.parse(typed);
     } catch {
-      throw new Error("This is no JSON. Text needs double quotes, as in {\"name\": \"value\"}.");
+      throw new Error(t("this_is_no_json_text_needs_double"));
     }
-    if (schema.type === "object" && (value === null || typeof value !== "object" || Array.isArray(value))) throw new Error("Write a JSON object, as in {\"name\": 1}.");
-    if (schema.type === "array" && !Array.isArray(value)) throw new Error("Write a JSON list, as in [1, 2].");
+    if (schema.type === "object" && (value === null || typeof value !== "object" || Array.isArray(value))) throw new Error(t("write_a_json_object_as_in_name"));
+    if (schema.type === "array" && !Array.isArray(value)) throw new Error(t("write_a_json_list_as_in_1"));
     return typed;
   };
-  return [control, text, KINDS[schema.type] ?? "any value, as JSON"];
+  return [control, text, KINDS[schema.type] ?? t("any_value_as_json")];
 }
 
 // A schema without what stands for another one: local references, and "or null".

@@ -1,6 +1,7 @@
 // Text of peers and models. It is shown as text; what could mislead the eye (control,
 // zero-width and bidirectional characters) is made visible, and a long text is cut.
 import { h } from "./dom.js";
+import { t, word } from "./texts.js";
 
 const NAMES = {
   0x00: "NUL", 0x07: "BEL", 0x08: "BS", 0x0d: "CR", 0x1b: "ESC", 0x7f: "DEL", 0x85: "NEL", 0xa0: "NBSP",
@@ -36,7 +37,7 @@ export function shown(text) {
 
 function mark(point) {
   const code = `U+${point.toString(16).toUpperCase().padStart(4, "0")}`;
-  return h("span", { class: "mark", title: `invisible character ${code}` }, NAMES[point] ?? code);
+  return h("span", { class: "mark", title: t("invisible_character_code", { code }) }, NAMES[point] ?? code);
 }
 
 // One line of a peer's: inline, apart from the text around it whatever its direction.
@@ -47,7 +48,7 @@ export function words(text, most = 300) {
     "bdi",
     { class: "words" },
     h("span", null, shown(cut(plain, most)), "… "),
-    expander(`Show all ${plain.length.toLocaleString()} characters`, (from) => from.replaceChildren(...shown(plain)), "inline"),
+    expander(t("show_all_n_characters", { n: plain.length.toLocaleString() }), (from) => from.replaceChildren(...shown(plain)), "inline"),
   );
 }
 
@@ -55,11 +56,11 @@ export function words(text, most = 300) {
 export function block(text, { label, most = MAX_SHOWN, numbered = false } = {}) {
   const plain = String(text ?? "");
   const content = plain.length > most ? cut(plain, most) : plain;
-  const area = h("pre", { class: numbered ? "block numbered" : "block", tabindex: "0", role: "region", "aria-label": label ?? "Text" });
+  const area = h("pre", { class: numbered ? "block numbered" : "block", tabindex: "0", role: "region", "aria-label": label ?? t("text") });
   fill(area, content, numbered);
   if (plain.length <= most) return area;
-  const more = expander(`Show all ${plain.length.toLocaleString()} characters`, () => fill(area, plain, numbered));
-  return h("div", null, area, h("p", { class: "note" }, `The first ${most.toLocaleString()} characters. `, more));
+  const more = expander(t("show_all_n_characters", { n: plain.length.toLocaleString() }), () => fill(area, plain, numbered));
+  return h("div", null, area, h("p", { class: "note" }, t("the_first_n_characters", { n: most.toLocaleString() }), " ", more));
 }
 
 function fill(area, text, numbered) {
@@ -87,5 +88,5 @@ function cut(text, most) {
 }
 
 export function untrusted(whose) {
-  return h("span", { class: "untrusted", title: "Written by somebody else; it is shown as plain text, and never run" }, `${whose} · untrusted`);
+  return h("span", { class: "untrusted", title: t("written_by_somebody_else_it_is_shown") }, t("whose_untrusted", { whose: word(whose) }));
 }

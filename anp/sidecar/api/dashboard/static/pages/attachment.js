@@ -2,9 +2,9 @@
 import { action } from "../actions.js";
 import { get } from "../api.js";
 import { chip, facts, h, section } from "../dom.js";
-import { count } from "../format.js";
 import { words } from "../peertext.js";
 import { capability } from "../trial.js";
+import { t } from "../texts.js";
 
 export async function show(name, tools) {
   const draw = async () => view(name, tools, await Promise.all([get("/v1/info"), get("/v1/capabilities")]));
@@ -16,9 +16,9 @@ export async function show(name, tools) {
 }
 
 function view(name, tools, [info, { capabilities }]) {
-  const crumb = h("p", { class: "crumb" }, h("a", { href: "#/daemon" }, "Daemon"), " / attachment");
+  const crumb = h("p", { class: "crumb" }, h("a", { href: "#/daemon" }, t("daemon")), " / ", t("attachment"));
   const found = info.attachments.find((one) => one.name === name);
-  if (!found) return [crumb, h("h1", { tabindex: "-1" }, "Attachment"), h("p", { class: "empty" }, "Nothing is attached under this name.")];
+  if (!found) return [crumb, h("h1", { tabindex: "-1" }, t("attachment_2")), h("p", { class: "empty" }, t("nothing_is_attached_under_this_name"))];
   const own = capabilities.filter((one) => one.name.startsWith(`${name}.`));
   const shown = own.filter((one) => one.exposed).length;
   return [
@@ -26,19 +26,19 @@ function view(name, tools, [info, { capabilities }]) {
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(name)), chip(found.healthy ? "healthy" : "down")),
     found.problem ? h("p", { class: "wrong" }, words(found.problem, 400)) : null,
     facts([
-      ["Kind", found.kind],
-      ["Exposed to peers", `${shown} of ${count(own.length, "capability", "capabilities")}`],
-      ["Left out", found.skipped.length ? found.skipped.map((one) => h("div", null, words(one, 200))) : null],
+      [t("kind"), h("bdi", null, found.kind)],
+      [t("exposed_to_peers"), t("shown_of_n_capability", { shown, n: own.length })],
+      [t("left_out_2"), found.skipped.length ? found.skipped.map((one) => h("div", null, words(one, 200))) : null],
     ]),
-    section("Capabilities", own.length ? own.map((one, at) => card(one, at, tools)) : h("p", { class: "empty" }, "It offers no capability now.")),
+    section(t("capabilities"), own.length ? own.map((one, at) => card(one, at, tools)) : h("p", { class: "empty" }, t("it_offers_no_capability_now"))),
   ];
 }
 
 function card(one, at, tools) {
   const path = `/v1/capabilities/${encodeURIComponent(one.name)}`;
-  const chips = [chip(one.exposed ? "exposed" : "not exposed", one.exposed ? "good" : "calm"), one.exposed_to.length ? [" ", chip(`exposed to ${one.exposed_to.join(", ")}`, "good")] : null, " "];
+  const chips = [chip(one.exposed ? "exposed" : "not exposed", one.exposed ? "good" : "calm"), one.exposed_to.length ? [" ", chip(t("exposed_to_peers_2", { peers: one.exposed_to.join(", ") }), "good")] : null, " "];
   const toggle = one.exposed
-    ? action("Hide", { id: `toggle-${one.name}`, about: one.name, path: `${path}/hide`, done: `${one.name} is hidden from peers.` }, tools)
-    : action("Expose", { id: `toggle-${one.name}`, about: one.name, path: `${path}/expose`, done: `${one.name} is exposed to peers.` }, tools);
+    ? action(t("hide"), { id: `toggle-${one.name}`, about: one.name, path: `${path}/hide`, done: t("name_is_hidden_from_peers", { name: one.name }) }, tools)
+    : action(t("expose"), { id: `toggle-${one.name}`, about: one.name, path: `${path}/expose`, done: t("name_is_exposed_to_peers", { name: one.name }) }, tools);
   return capability(one, `try-${at}`, { chips, more: h("p", { class: "actions" }, toggle), path: `${path}/test`, body: (input) => `{"input": ${input}}` });
 }

@@ -5,6 +5,7 @@ import { chip, facts, h, section } from "../dom.js";
 import { lasting, number, peer, short, when } from "../format.js";
 import { offers } from "../offers.js";
 import { block, untrusted, words } from "../peertext.js";
+import { t, word } from "../texts.js";
 
 export async function show(id, tools) {
   let over = true;
@@ -15,7 +16,7 @@ export async function show(id, tools) {
       return view(found, tools);
     } catch (problem) {
       if (problem.status !== 404) throw problem;
-      return [crumb(id), h("h1", { tabindex: "-1" }, "Call"), h("p", { class: "empty" }, "The daemon does not keep this call any more. A result is kept in memory for an hour.")];
+      return [crumb(id), h("h1", { tabindex: "-1" }, t("call")), h("p", { class: "empty" }, t("the_daemon_does_not_keep_this_call"))];
     }
   };
   tools.watch(["call"], async () => {
@@ -26,7 +27,7 @@ export async function show(id, tools) {
 }
 
 function crumb(id) {
-  return h("p", { class: "crumb" }, h("a", { href: "#/calls" }, "Calls"), " / ", short(id, 16));
+  return h("p", { class: "crumb" }, h("a", { href: "#/calls" }, t("calls")), " / ", short(id, 16));
 }
 
 function view(one, tools) {
@@ -38,20 +39,20 @@ function view(one, tools) {
     h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(one.need, 120)), chip(one.state)),
     one.problem ? h("p", { class: "wrong" }, words(one.problem.detail, 600)) : null,
     facts([
-      ["Peer", did ? peer(did) : words(one.peer, 200)],
-      ["Capability that ran", result ? (result.capability ? h("code", { class: "wrap" }, words(result.capability)) : "the peer did not say") : null],
-      ["Protocol", result?.protocol ? h("a", { href: `#/protocols/${result.protocol}` }, result.source.replaceAll("_", " "), " ", short(result.protocol)) : result?.source.replaceAll("_", " ")],
-      ["Started", when(one.created)],
-      ["Took", result ? lasting(result.ms / 1000) : over ? lasting(one.ended - one.created) : "still running"],
-      ["Next attempt", one.next_attempt ? when(one.next_attempt) : null],
-      ["Our model calls", result ? number(result.llm_calls) : null],
-      ["Negotiations", one.negotiations.length ? one.negotiations.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, short(id, 10))]) : null],
+      [t("peer"), did ? peer(did) : words(one.peer, 200)],
+      [t("capability_that_ran"), result ? (result.capability ? h("code", { class: "wrap" }, words(result.capability)) : t("the_peer_did_not_say")) : null],
+      [t("protocol"), result?.protocol ? h("a", { href: `#/protocols/${result.protocol}` }, word(result.source), " ", short(result.protocol)) : result ? word(result.source) : null],
+      [t("started"), when(one.created)],
+      [t("took"), result ? lasting(result.ms / 1000) : over ? lasting(one.ended - one.created) : t("still_running")],
+      [t("next_attempt"), one.next_attempt ? when(one.next_attempt) : null],
+      [t("our_model_calls"), result ? number(result.llm_calls) : null],
+      [t("negotiations"), one.negotiations.length ? one.negotiations.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, short(id, 10))]) : null],
     ]),
     h("p", { class: "actions" },
-      over ? null : action("Cancel the call", { id: "cancel-call", kind: "danger", path: `/v1/calls/${encodeURIComponent(one.id)}/cancel`, done: "The call is cancelled." }, tools),
-      result?.protocol ? revoke(result.protocol, tools, { label: "Revoke its protocol" }) : null,
+      over ? null : action(t("cancel_the_call"), { id: "cancel-call", kind: "danger", path: `/v1/calls/${encodeURIComponent(one.id)}/cancel`, done: t("the_call_is_cancelled") }, tools),
+      result?.protocol ? revoke(result.protocol, tools, { label: t("revoke_its_protocol") }) : null,
       did ? blockPeer(did, tools) : null),
-    result ? section("Answer", h("p", { class: "note" }, untrusted("peer")), block(JSON.stringify(result.output, null, 2), { label: "Answer of the peer" })) : null,
-    did && result?.capability ? section("Call it again", offers(did, { label: "Show the form for its arguments", only: result.capability })) : null,
+    result ? section(t("answer"), h("p", { class: "note" }, untrusted("peer")), block(JSON.stringify(result.output, null, 2), { label: t("answer_of_the_peer") })) : null,
+    did && result?.capability ? section(t("call_it_again"), offers(did, { label: t("show_the_form_for_its_arguments"), only: result.capability })) : null,
   ];
 }

@@ -1,9 +1,11 @@
 // A session as a conversation: who said what, the states of its tasks, pictures shown.
 import { act, action } from "../actions.js";
 import { follow, get, getBlob } from "../api.js";
-import { button, chip, facts, h, section, table } from "../dom.js";
+import { button, chip, facts, h, refill, section } from "../dom.js";
 import { number, peer, short, when } from "../format.js";
+import { table } from "../listing.js";
 import { block, untrusted, words } from "../peertext.js";
+import { parts, t } from "../texts.js";
 
 const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const MAX_PICTURE = 16 * 1024 * 1024;
@@ -17,10 +19,12 @@ export async function show(id, tools) {
   const lines = h("ol", { class: "timeline" });
   const told = new Told(found, lines);
   const head = h("div");
+  const questions = new Questions(tools);
   const top = async () => {
     const now = await get(path);
     told.learn(now);
-    head.replaceChildren(...(await header(now, tools)).filter(Boolean));
+    refill(head, header(now, tools));
+    await questions.show(now);
   };
   leaving?.abort();
   leaving = new AbortController();
@@ -32,39 +36,54 @@ export async function show(id, tools) {
     onEvent: (event) => told.add(event),
     onState: () => {},
   });
-  tools.watch(["task"], async (event) => {
-    if (event.data.session === id) await top();
-  });
+  tools.watch(["task"], top, (event) => event.data.session === id);
   await top();
-  return [head, section("Conversation", lines)];
+  return [head, questions.element, section(t("conversation"), lines)];
 }
 
-async function header(found, tools) {
+function header(found, tools) {
   const other = found.made_by === "peer" ? found.requester.id : found.participants[0].id;
-  const open = found.tasks.filter((one) => !one.ended);
-  const waiting = await Promise.all(open.filter((one) => one.state.startsWith("x-")).map((one) => get(`/v1/tasks/${one.id}`)));
   return [
-    h("p", { class: "crumb" }, h("a", { href: "#/tasks" }, "Tasks"), " / ", short(found.id, 16)),
-    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, "Session"), chip(found.open ? "open" : "closed")),
+    h("p", { class: "crumb" }, h("a", { href: "#/tasks" }, t("tasks")), " / ", short(found.id, 16)),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, t("session")), chip(found.open ? "open" : "closed")),
     facts([
-      ["With", peer(other)],
-      ["Began", when(found.created)],
-      ["Events", number(found.events)],
+      [t("with"), peer(other)],
+      [t("began"), when(found.created)],
+      [t("events"), number(found.events)],
     ]),
     table(
-      "Tasks of this session",
-      ["Task", "State", "Started", "Reason", ""],
+      t("tasks_of_this_session"),
+      [t("task"), t("state"), t("started"), t("reason"), ""],
       found.tasks.map((one) => [
-        words(one.capability || "in words", 80),
+        words(one.capability || t("in_words"), 80),
         chip(one.state.replace(/^x-/, "")),
         when(one.created),
         one.reason ? words(one.reason, 200) : "–",
-        one.ended || one.made_by === "peer" ? null : action("Cancel", { id: `cancel-${one.id}`, kind: "danger", path: `/v1/tasks/${one.id}/cancel`, done: "The task was asked to end.", about: one.capability }, tools),
+        one.ended || one.made_by === "peer" ? null : action(t("cancel"), { id: `cancel-${one.id}`, kind: "danger", path: `/v1/tasks/${one.id}/cancel`, done: t("the_task_was_asked_to_end"), about: one.capability }, tools),
       ]),
-      "This session has no tasks.",
+      t("this_session_has_no_tasks"),
     ),
-    ...waiting.filter((one) => one.question && one.made_by !== "peer").map((one) => answer(one, tools)),
   ];
+}
+
+// The questions of peers that wait for an answer. A form stays as it is until its question
+// is another one: somebody may be writing in it.
+class Questions {
+  constructor(tools) {
+    this.tools = tools;
+    this.element = h("div");
+    this.shown = "";
+  }
+
+  async show(found) {
+    const open = found.tasks.filter((one) => !one.ended && one.state.startsWith("x-"));
+    const tasks = await Promise.all(open.map((one) => get(`/v1/tasks/${one.id}`)));
+    const asked = tasks.filter((one) => one.question && one.made_by !== "peer");
+    const shown = JSON.stringify(asked.map((one) => [one.id, one.question]));
+    if (shown === this.shown) return;
+    this.shown = shown;
+    refill(this.element, asked.map((one) => answer(one, this.tools)));
+  }
 }
 
 // A form for a question in words; one with a schema is shown with it.
@@ -80,17 +99,17 @@ function answer(task, tools) {
         // A text is an answer, too; the peer says what is wrong with it.
       }
     }
-    return act(tools, path, body, "The answer was sent.");
+    return act(tools, path, body, t("the_answer_was_sent"));
   };
   return h(
     "section",
     { class: "decide" },
-    h("h2", null, "The peer asks"),
+    h("h2", null, t("the_peer_asks")),
     h("p", null, words(task.question.text, 2_000)),
-    task.question.url ? h("p", null, "It wants you to open a page; nothing opens it for you: ", h("code", { class: "wrap" }, words(task.question.url, 2_000))) : null,
-    task.question.schema ? block(JSON.stringify(task.question.schema, null, 2), { label: "Schema of the answer" }) : null,
-    h("label", { class: "field" }, h("span", null, task.question.schema ? "Your answer, as JSON" : "Your answer"), field),
-    h("p", { class: "actions" }, button("Send", send, "primary"), button("Decline", () => act(tools, path, { action: "decline" }, "The question was declined."))),
+    task.question.url ? h("p", null, parts("it_wants_you_to_open_a_page", { url: h("code", { class: "wrap" }, words(task.question.url, 2_000)) })) : null,
+    task.question.schema ? block(JSON.stringify(task.question.schema, null, 2), { label: t("schema_of_the_answer") }) : null,
+    h("label", { class: "field" }, h("span", null, task.question.schema ? t("your_answer_as_json") : t("your_answer")), field),
+    h("p", { class: "actions" }, button(t("send"), send, "primary"), button(t("decline"), () => act(tools, path, { action: "decline" }, t("the_question_was_declined")))),
   );
 }
 
@@ -106,7 +125,7 @@ class Told {
   }
 
   learn(session) {
-    this.names = new Map(session.tasks.map((one) => [one.wire_id, one.capability || "a task"]));
+    this.names = new Map(session.tasks.map((one) => [one.wire_id, one.capability || t("a_task")]));
     this.tasks = new Map(session.tasks.map((one) => [one.wire_id, one.id]));
   }
 
@@ -116,19 +135,19 @@ class Told {
     if (type === "task.progress") return this.progress(data);
     if (type === "task.created") {
       // One that waited for others is told again when it is sent.
-      if (this.begun.has(data.task)) return this.line(data.by, at, "– it is sent now");
+      if (this.begun.has(data.task)) return this.line(data.by, at, t("it_is_sent_now"));
       this.begun.add(data.task);
-      this.names.set(data.task, data.capability || "a task");
-      this.line(data.by, at, ["started ", words(this.names.get(data.task), 80)]);
+      this.names.set(data.task, data.capability || t("a_task"));
+      this.line(data.by, at, parts("started_task", { task: words(this.names.get(data.task), 80) }));
       return data.messages.forEach((one) => this.parts(one, this.list.lastElementChild));
     }
     if (type === "task.state") {
       this.bar.delete(data.task);
-      const said = [words(this.names.get(data.task) ?? "a task", 80), " ", chip(data.state.replace(/^x-/, "")), data.reason ? [" ", words(data.reason, 400)] : null];
+      const said = [words(this.names.get(data.task) ?? t("a_task"), 80), " ", chip(data.state.replace(/^x-/, "")), data.reason ? [" ", words(data.reason, 400)] : null];
       return this.put(h("li", { class: "waiting" }, h("p", null, said, " ", when(at))));
     }
-    if (type === "task.cancel_requested") return this.line(data.by, at, "asked for its end");
-    if (type === "session.state" && data.state === "closed") return this.line(data.by, at, "closed the session");
+    if (type === "task.cancel_requested") return this.line(data.by, at, t("asked_for_its_end"));
+    if (type === "session.state" && data.state === "closed") return this.line(data.by, at, t("closed_the_session"));
   }
 
   message(message) {
@@ -138,7 +157,7 @@ class Told {
     } else {
       // Pieces of a stream that follow each other are one line.
       const joins = this.last?.by === message.by && this.last.task === message.task && message.purpose === "result" && this.last.line === this.list.lastElementChild;
-      const line = joins ? this.last.line : this.line(message.by, message.at, message.purpose === "result" ? "· result" : null);
+      const line = joins ? this.last.line : this.line(message.by, message.at, message.purpose === "result" ? t("result") : null);
       this.parts(message, line);
       this.last = message.purpose === "result" ? { by: message.by, task: message.task, line } : null;
       if (message.chunk !== null) this.open.set(message.id, line);
@@ -149,36 +168,36 @@ class Told {
   parts(message, line) {
     for (const part of message.parts) {
       if (part.kind === "text") this.text(line, part.text);
-      else if (part.kind === "json") line.append(block(JSON.stringify(part.value, null, 2), { label: "Value" }));
-      else if (part.kind === "uri") line.append(h("p", null, "content elsewhere: ", words(part.uri, 400)));
+      else if (part.kind === "json") line.append(block(JSON.stringify(part.value, null, 2), { label: t("value") }));
+      else if (part.kind === "uri") line.append(h("p", null, parts("content_elsewhere_uri", { uri: words(part.uri, 400) })));
       else if (!part.continued) line.append(this.bytes(message, part));
     }
   }
 
   text(line, text) {
     const pre = line.lastElementChild?.tagName === "PRE" ? line.lastElementChild : null;
-    if (!pre) return line.append(block(text, { label: "Text" }));
+    if (!pre) return line.append(block(text, { label: t("text") }));
     pre.append(...block(text).childNodes);
   }
 
   bytes(message, part) {
-    const about = h("p", null, words(`${part.name ?? "content"} (${part.media_type})`, 200));
+    const about = h("p", null, words(`${part.name ?? t("content")} (${part.media_type})`, 200));
     const task = this.tasks.get(message.task);
     if (!task || !PICTURES.has(part.media_type) || part.size > MAX_PICTURE) return about;
     getBlob(`/v1/tasks/${task}/artifacts/${part.artifact}`)
       .then((blob) => {
-        const picture = h("img", { alt: part.name ?? "picture of the peer", src: URL.createObjectURL(blob), class: "picture" });
+        const picture = h("img", { alt: part.name ?? t("picture_of_the_peer"), src: URL.createObjectURL(blob), class: "picture" });
         picture.addEventListener("load", () => URL.revokeObjectURL(picture.src), { once: true });
         about.append(h("br"), picture);
       })
-      .catch(() => about.append(" – it cannot be shown"));
+      .catch(() => about.append(" ", t("it_cannot_be_shown")));
     return about;
   }
 
   progress(data) {
     let bar = this.bar.get(data.task);
     if (!bar) {
-      bar = h("li", { class: "waiting" }, h("progress", { "aria-label": "Progress" }), h("p"));
+      bar = h("li", { class: "waiting" }, h("progress", { "aria-label": t("progress") }), h("p"));
       this.bar.set(data.task, bar);
       this.put(bar);
     }
@@ -187,12 +206,12 @@ class Told {
       meter.max = data.total;
       meter.value = data.progress ?? 0;
     }
-    bar.lastElementChild.replaceChildren(words([data.progress, data.total].filter((one) => one !== null).join(" of "), 60), " ", words(data.text, 200));
+    bar.lastElementChild.replaceChildren(data.total ? t("used_of_limit", { used: data.progress ?? 0, limit: data.total }) : String(data.progress ?? ""), " ", words(data.text, 200));
   }
 
   line(by, at, content) {
     const ours = by === this.own;
-    const line = h("li", { class: ours ? "ours" : "theirs" }, h("p", { class: "head" }, h("strong", null, ours ? "We" : "The peer"), " ", content, " ", ours ? null : untrusted("peer"), h("span", { class: "at" }, when(at))));
+    const line = h("li", { class: ours ? "ours" : "theirs" }, h("p", { class: "head" }, h("strong", null, ours ? t("we") : t("the_peer")), " ", content, " ", ours ? null : untrusted("peer"), h("span", { class: "at" }, when(at))));
     this.put(line);
     return line;
   }

@@ -1,8 +1,11 @@
 // Model calls and tokens by day, peer and purpose, and the limits.
 import { get } from "../api.js";
-import { chip, h, page, section, svg, table } from "../dom.js";
+import { chip, h, page, section } from "../dom.js";
 import { lasting, money, number, peer, when } from "../format.js";
+import { chart } from "../charts.js";
+import { table } from "../listing.js";
 import { words } from "../peertext.js";
+import { parts, t, word } from "../texts.js";
 
 const DAYS = [7, 30, 90];
 
@@ -11,32 +14,32 @@ export async function show(_, { reload }) {
   const found = await get(`/v1/spend?days=${days}`);
   const picker = h("select", { id: "spend-days", onchange: (event) => { sessionStorage.setItem("days", event.target.value); reload(); } },
     DAYS.map((one) => {
-      const option = h("option", { value: one }, `last ${one} days`);
+      const option = h("option", { value: one }, t("last_days_days", { days: one }));
       option.selected = one === days;
       return option;
     }));
   const amounts = (one) => [number(one.calls), number(one.input_tokens), number(one.output_tokens), ...(found.priced ? [money(one.cost)] : [])];
-  const columns = ["Model calls", "Tokens in", "Tokens out", ...(found.priced ? ["Cost"] : [])];
+  const columns = [t("model_calls"), t("tokens_in"), t("tokens_out"), ...(found.priced ? [t("cost")] : [])];
   return page(
-    "Spend",
-    h("div", { class: "pickers" }, h("div", null, h("label", { for: "spend-days" }, "Show"), picker)),
-    h("p", { class: "lead" }, found.model ? ["Model ", h("code", null, words(found.model)), ". "] : "No model is set, so nothing is spent: rules cost nothing. ", `${number(found.total.calls)} model calls and ${number(found.total.input_tokens + found.total.output_tokens)} tokens since ${found.since}${found.priced ? `, ${money(found.total.cost)} in all` : ""}.`),
-    section("By day", chart(found.days), table("Spend by day", ["Day", ...columns], sumByDay(found.days).map((one) => [one.day, ...amounts(one)]), "No model was called in these days.")),
-    section("By peer", table("Spend by peer", ["Peer", ...columns], found.peers.map((one) => [one.peer === "-" ? "no peer" : peer(one.peer), ...amounts(one)]), "No model was called in these days.")),
-    section("By purpose", table("Spend by purpose", ["Purpose", ...columns], found.steps.map((one) => [one.step.replaceAll("_", " "), ...amounts(one)]), "No model was called in these days.")),
-    section("Limits today", h("p", { class: "note" }, `The counts of today end at ${found.until}.`), table("Limits", ["Budget", "Model calls", "Tokens"],
-      found.accounts.map((one) => [account(one.account), bar(one.calls, one.calls_limit, "model calls"), bar(one.input_tokens + one.output_tokens + one.held_tokens, one.tokens_limit, "tokens")]), "No model was called today.")),
-    section("Latest model calls", table("Latest model calls", ["When", "Purpose", "Peer", "Outcome", "Tokens", "Took"],
-      found.calls.slice(0, 50).map((one) => [when(one.at), one.step.replaceAll("_", " "), one.peer ? peer(one.peer) : "–", chip(one.outcome), `${number(one.input_tokens)} + ${number(one.output_tokens)}${one.estimated ? " (estimated)" : ""}`, lasting(one.ms / 1000)]), "No model was called.")),
+    t("spend"),
+    h("div", { class: "pickers" }, h("div", null, h("label", { for: "spend-days" }, t("show")), picker)),
+    h("p", { class: "lead" }, found.model ? [parts("model_name", { name: h("code", null, words(found.model)) }), " "] : [t("no_model_is_set_so_nothing_is"), " "], t("calls_model_calls_and_tokens_tokens_since", { calls: number(found.total.calls), tokens: number(found.total.input_tokens + found.total.output_tokens), since: found.since }), found.priced ? [" ", t("they_cost_money", { money: money(found.total.cost) })] : null),
+    section(t("by_day"), byDay(found.days), table(t("spend_by_day"), [t("day"), ...columns], sumByDay(found.days).map((one) => [one.day, ...amounts(one)]), t("no_model_was_called_in_these_days"))),
+    section(t("by_peer"), table(t("spend_by_peer"), [t("peer"), ...columns], found.peers.map((one) => [one.peer === "-" ? t("no_peer") : peer(one.peer), ...amounts(one)]), t("no_model_was_called_in_these_days"))),
+    section(t("by_purpose"), table(t("spend_by_purpose"), [t("purpose"), ...columns], found.steps.map((one) => [word(one.step), ...amounts(one)]), t("no_model_was_called_in_these_days"))),
+    section(t("limits_today"), h("p", { class: "note" }, t("the_counts_of_today_end_at_until", { until: found.until })), table(t("limits"), [t("budget"), t("model_calls"), t("tokens")],
+      found.accounts.map((one) => [account(one.account), bar(one.calls, one.calls_limit, t("model_calls_used")), bar(one.input_tokens + one.output_tokens + one.held_tokens, one.tokens_limit, t("tokens_used"))]), t("no_model_was_called_today"))),
+    section(t("latest_model_calls"), table(t("latest_model_calls"), [t("when"), t("purpose"), t("peer"), t("outcome"), t("tokens"), t("took")],
+      found.calls.map((one) => [when(one.at), word(one.step), one.peer ? peer(one.peer) : "–", chip(one.outcome), one.estimated ? t("tokens_estimated", { tokens: `${number(one.input_tokens)} + ${number(one.output_tokens)}` }) : `${number(one.input_tokens)} + ${number(one.output_tokens)}`, lasting(one.ms / 1000)]), t("no_model_was_called"), { filters: [1, 2, 3] })),
   );
 }
 
 function account(name) {
-  return { owner: "Your own calls", unlisted: "All unlisted peers together" }[name] ?? peer(name);
+  return { owner: t("your_own_calls"), unlisted: t("all_unlisted_peers_together") }[name] ?? peer(name);
 }
 
 function bar(used, limit, what) {
-  return h("span", { class: "bar-line" }, h("meter", { min: 0, max: Math.max(limit, 1), value: Math.min(used, limit), high: limit * 0.8, "aria-label": `${what} used` }), h("span", null, `${number(used)} of ${number(limit)}`));
+  return h("span", { class: "bar-line" }, h("meter", { min: 0, max: Math.max(limit, 1), value: Math.min(used, limit), high: limit * 0.8, "aria-label": what }), h("span", null, t("used_of_limit", { used: number(used), limit: number(limit) })));
 }
 
 function sumByDay(days) {
@@ -49,16 +52,11 @@ function sumByDay(days) {
   return [...sums.values()].sort((a, b) => (a.day < b.day ? 1 : -1));
 }
 
-// Bars of tokens by day; the table below says the same in numbers.
-function chart(days) {
+function byDay(days) {
   const sums = sumByDay(days).reverse();
   if (sums.length < 2) return null;
-  const most = Math.max(...sums.map((one) => one.input_tokens + one.output_tokens), 1);
-  const [width, height] = [Math.max(sums.length * 40, 200), 120];
-  const image = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height + 18}`, preserveAspectRatio: "xMinYMid meet", role: "img", "aria-label": "Tokens by day" });
-  sums.forEach((one, at) => {
-    const tall = ((one.input_tokens + one.output_tokens) / most) * height;
-    image.append(svg("rect", { x: at * 40 + 6, y: height - tall, width: 28, height: Math.max(tall, 1), rx: 3 }), svg("text", { x: at * 40 + 20, y: height + 14, "text-anchor": "middle" }, one.day.slice(5)));
-  });
-  return image;
+  return chart(t("tokens_by_day"), sums.map((one) => Date.parse(`${one.day}T00:00Z`) / 1000), [
+    { name: t("in"), look: "made", values: sums.map((one) => one.input_tokens) },
+    { name: t("out"), look: "ask", values: sums.map((one) => one.output_tokens) },
+  ], { bars: true, shown: number, axis: (at) => new Date(at * 1000).toISOString().slice(5, 10), empty: "" });
 }

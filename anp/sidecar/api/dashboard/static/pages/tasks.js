@@ -1,32 +1,53 @@
 // The tasks that were given to peers and those of peers, newest first.
 import { get } from "../api.js";
-import { chip, h, page, table } from "../dom.js";
+import { chip, h, page, refill, section } from "../dom.js";
 import { peer, when } from "../format.js";
+import { entries, listing } from "../listing.js";
 import { words } from "../peertext.js";
+import { t } from "../texts.js";
 
-const BY = { agent: "your agent", owner: "you", peer: "the peer" };
+const BY = { agent: t("your_agent"), owner: t("you_2"), peer: t("the_peer_2") };
+const COLUMNS = [t("task"), t("state"), t("begun_by"), t("peer"), t("started"), t("changed")];
+const MOST_LIVE = 12;
 
-export async function show(_, { watch, put }) {
+const name = (one) => words(one.capability || t("in_words"), 80);
+const state = (one) => chip(one.state.replace(/^x-/, ""));
+const other = (one) => peer(one.made_by === "peer" ? one.requester : one.executor);
+
+export async function show(_, { watch }) {
+  const source = entries("/v1/tasks", "tasks");
+  const live = h("div");
   const draw = async () => {
-    const { tasks, next } = await get("/v1/tasks?limit=100");
-    return page(
-      "Tasks",
-      table(
-        "Tasks",
-        ["Task", "State", "Begun by", "Peer", "Started", "Changed"],
-        tasks.map((one) => [
-          h("a", { href: `#/tasks/${one.session}` }, words(one.capability || "in words", 80)),
-          [chip(one.state.replace(/^x-/, "")), one.reason ? [" ", words(one.reason, 120)] : null],
-          BY[one.made_by],
-          peer(one.made_by === "peer" ? one.requester : one.executor),
-          when(one.created),
-          when(one.changed),
-        ]),
-        "There are no tasks yet. Work that lasts is started by your agent, or with anpd tasks start.",
-      ),
-      next ? h("p", { class: "note" }, "These are the newest 100. ", h("code", null, "anpd tasks list"), " shows more.") : null,
-    );
+    const [tasks, { sessions }] = await Promise.all([source.read(), get("/v1/sessions?limit=200")]);
+    list.fill(tasks.map((one) => [
+      h("a", { href: `#/tasks/${one.session}` }, name(one)),
+      [state(one), one.reason ? [" ", words(one.reason, 120)] : null],
+      BY[one.made_by], other(one), when(one.created), when(one.changed),
+    ]));
+    refill(live, underWay(sessions, tasks));
   };
-  watch(["task"], async () => put(await draw()));
-  return draw();
+  const list = listing(t("tasks"), COLUMNS, { filters: [1, 2, 3], source, refresh: draw, empty: t("there_are_no_tasks_yet_work_that") });
+  watch(["task"], draw);
+  await draw();
+  return page(t("tasks"), live, section(t("all_tasks"), list.element));
+}
+
+// The sessions in which something goes on, each with its newest task.
+function underWay(sessions, tasks) {
+  const busy = sessions.filter((one) => one.open && (one.busy || tasks.some((task) => task.session === one.id && !task.ended)));
+  return section(
+    t("sessions_under_way"),
+    busy.length
+      ? h("ul", { class: "rows" }, busy.slice(0, MOST_LIVE).map((one) => {
+          const own = tasks.filter((task) => task.session === one.id);
+          const newest = own.find((task) => !task.ended) ?? own[0];
+          return h("li", null,
+            h("a", { href: `#/tasks/${one.id}` }, newest ? name(newest) : t("a_session")),
+            newest ? state(newest) : chip("open"),
+            newest ? h("span", { class: "who" }, other(newest)) : null,
+            h("span", { class: "who" }, t("n_task", { n: own.length }), ", ", t("n_event", { n: one.events })),
+            h("span", { class: "at" }, when(one.changed)));
+        }))
+      : h("p", { class: "empty fine" }, t("no_session_is_under_way")),
+  );
 }
