@@ -16,14 +16,16 @@ from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.bound.work import CallTerms, works
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.call import CallRequest, CallResult, CallStep, Mode
+from anp.sidecar.calls.candidates import WrittenCandidate
 from anp.sidecar.calls.prepared import (
     BoundRequest,
     Outdated,
     Prepared,
+    WrittenRequest,
     check_answer,
     check_need,
 )
-from anp.sidecar.consensus.written import NotServed
+from anp.sidecar.consensus.written import NotServed, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.offer.call_times import CallTimes
@@ -46,6 +48,10 @@ MAX_ROUTES = 1_024
 "Ways of calls that are remembered; the one not used for longest goes."
 
 
+_RouteKey = tuple[str, str, str | None]
+"The peer as the caller wrote it, the need, and the protocol that the caller names."
+
+
 @dataclass(frozen=True, slots=True)
 class _Route:
     """The way that the last call for a need took, while nothing has changed since."""
@@ -53,8 +59,8 @@ class _Route:
     target: LinkTarget
     "The peer, as it was found."
 
-    bound: BoundRequester
-    "The open channel."
+    way: BoundRequester | tuple[WrittenRequester, WrittenCandidate]
+    "The open channel; with the protocol that was named, if it is no agreement's."
 
     writes: int
     "`Store.writes` before the way was looked up."
@@ -66,6 +72,11 @@ class _Route:
             and self.bound.alive
             and not self.bound.channel.retired
         )
+
+    @property
+    def bound(self) -> BoundRequester | WrittenRequester:
+        """The open channel."""
+        return self.way if isinstance(self.way, BoundRequester) else self.way[0]
 
 
 class Caller:
@@ -96,7 +107,7 @@ class Caller:
         self._negotiation_timeout = negotiation_timeout
         self._uses = uses
         self._store = store
-        self._routes: dict[tuple[str, str], _Route] = {}
+        self._routes: dict[_RouteKey, _Route] = {}
 
     def forget_routes(self) -> None:
         """Have every next call looked up anew; the configuration has changed."""
@@ -217,7 +228,7 @@ class Caller:
         self, request: CallRequest, started: float, mark: Callable[[str], None]
     ) -> CallResult:
         demand, writes = Demand(request.need, request.arguments), self._store.writes
-        key = request.peer, need_key(request.need)
+        key = request.peer, need_key(request.need), request.protocol
         target, prepared = await self._by_route(key, request, demand)
         terms = self._terms(request, target, started)
         try:
@@ -242,10 +253,7 @@ class Caller:
             self._uses.count(way, prepared.protocol)
             raise
         self._uses.count(way, prepared.protocol, agreement)
-        same = prepared.demand.arguments is demand.arguments
-        if isinstance(prepared, BoundRequest) and same and request.protocol is None:
-            # Words that a template reads are read anew for each call.
-            self._keep_route(key, target, prepared.bound, writes)
+        self._keep_route(key, target, prepared, demand, writes)
         mark("result")
         return CallResult(
             output=answer.result,
@@ -262,25 +270,29 @@ class Caller:
         )
 
     async def _by_route(
-        self, key: tuple[str, str], request: CallRequest, demand: Demand
+        self, key: _RouteKey, request: CallRequest, demand: Demand
     ) -> tuple[LinkTarget, Prepared | None]:
         """Return the peer, and the request if the way of the last call still holds."""
         route = self._routes.get(key)
-        if (
-            route is not None
-            and route.holds(self._store.writes)
-            and request.protocol is None
-        ):
+        if route is not None and route.holds(self._store.writes):
+            # Data that does not fit, or code that fails: the look-up decides.
             with contextlib.suppress(NegotiationError):
-                # Data that does not fit, or code that fails: the look-up decides.
-                return route.target, await BoundRequest.of(route.bound, demand)
+                if isinstance(route.way, BoundRequester):
+                    return route.target, await BoundRequest.of(route.way, demand)
+                bound, candidate = route.way
+                if self._binder.candidates.still_named(route.target, candidate, demand):
+                    prepared = self._binder.written(
+                        route.target, bound, candidate, demand
+                    )
+                    return route.target, prepared
         return await self._target(request), None
 
     def _keep_route(
         self,
-        key: tuple[str, str],
+        key: _RouteKey,
         target: LinkTarget,
-        bound: BoundRequester,
+        prepared: Prepared,
+        demand: Demand,
         writes: int | None,
     ) -> None:
         """Remember the way of a call that was answered.
@@ -288,13 +300,24 @@ class Caller:
         Args:
             writes: `Store.writes` before the call looked anything up; None keeps none.
         """
+        way: BoundRequester | tuple[WrittenRequester, WrittenCandidate]
+        match prepared:
+            # Words that a template reads are read anew for each call.
+            case BoundRequest() if (
+                key[2] is None and prepared.demand.arguments is demand.arguments
+            ):
+                way = prepared.bound
+            case WrittenRequest() if key[2] is not None:
+                way = prepared.bound, prepared.candidate
+            case _:
+                return
         # The newest stands last, so that the first is the one to go.
         self._routes.pop(key, None)
         if writes is None:
             return
         while len(self._routes) >= MAX_ROUTES:
             del self._routes[next(iter(self._routes))]
-        self._routes[key] = _Route(target, bound, writes)
+        self._routes[key] = _Route(target, way, writes)
 
     async def _in_words(
         self, request: CallRequest, started: float, mark: Callable[[str], None]
