@@ -22,9 +22,9 @@ import socket
 import struct
 import sys
 import time
-from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,15 +82,12 @@ class _Child:
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     "Ids of calls; never used twice in one life."
 
-    waiting: dict[int, asyncio.Future[bytes]] = field(default_factory=dict)
+    calls: dict[int, _Call] = field(default_factory=dict)
     "Calls not yet answered, also those nobody waits for any more."
 
-    notes: dict[int, asyncio.Queue[bytes | None]] = field(default_factory=dict)
-    "Messages of calls before their answers, for calls from which somebody takes them."
 
-
-class _Teller:
-    """Passes on what one call says before its answer.
+class _Call:
+    """One call in flight, and the way of what it says before its answer.
 
     The child sends a bounded number of updates until it is allowed more, so the queue
     of its words is short.
@@ -103,36 +100,68 @@ class _Teller:
         requester: Requester | None,
         report: Callable[[Progress], None] | None,
         max_size: int,
+        leave: Callable[[object], None],
     ) -> None:
         self._child = child
         self._number = number
         self._requester = requester
         self._report = report
         self._max_size = max_size
-        self._notes: asyncio.Queue[bytes | None] | None = None
-        if requester is not None or report is not None:
-            self._notes = child.notes[number] = asyncio.Queue()
+        self._leave = leave
+        # For the task that passes words on, which most calls do without.
+        self._context = copy_context()
+        self._notes: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._telling: asyncio.Task[None] | None = None
+        self._ended: bytes | None = None
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[bytes] = loop.create_future()
+        "The answer when all that came before it is passed on; the caller may give up."
 
-    async def wait(self, answer: asyncio.Future[bytes]) -> bytes:
-        """Return the answer when all that came before it is passed on."""
-        if self._notes is None:
-            # The answer of a call that is given up still has to be counted off.
-            return await asyncio.shield(answer)
-        telling = asyncio.create_task(self._tell(self._notes))
-        try:
-            both: set[asyncio.Future[Any]] = {answer, telling}
-            await asyncio.wait(both, return_when=FIRST_COMPLETED)
-            if answer.done() and answer.exception() is None:
-                await telling
-            elif telling.done():
-                telling.result()
-            return await asyncio.shield(answer)
-        finally:
-            telling.cancel()
-            await asyncio.wait({telling})
+    def heard(self, data: bytes) -> None:
+        """Take a message that came before the answer, and pass it on."""
+        if self.answer.done() or (self._requester is None and self._report is None):
+            return
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell(), context=self._context)
+            self._telling.add_done_callback(self._told)
+        self._notes.put_nowait(data)
 
-    async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
-        while (data := await notes.get()) is not None:
+    def end(self, data: bytes) -> None:
+        """Take the answer."""
+        self._ended = data
+        self._leave(None)
+        if self._telling is not None:
+            self._notes.put_nowait(None)
+        elif not self.answer.done():
+            self.answer.set_result(data)
+
+    def fail(self, error: Exception) -> None:
+        """End the call, which gets no answer any more."""
+        self._leave(None)
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    async def close(self) -> None:
+        """Pass nothing more on."""
+        if not self.answer.cancel() and not self.answer.cancelled():
+            # Nobody may have come to see it, and asyncio would complain.
+            self.answer.exception()
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait({self._telling})
+
+    def _told(self, telling: asyncio.Task[None]) -> None:
+        if self.answer.done():
+            return
+        if telling.cancelled():
+            self.answer.cancel()
+        elif (error := telling.exception()) is not None:
+            self.answer.set_exception(error)
+        elif self._ended is not None:
+            self.answer.set_result(self._ended)
+
+    async def _tell(self) -> None:
+        while (data := await self._notes.get()) is not None:
             note = _object(data, self._max_size)
             if "progress" in note and self._report is not None:
                 self._report(_progress(note["progress"]))
@@ -175,9 +204,6 @@ class PythonAttachment(SupervisedAttachment):
         """Call a function; many calls may be in flight."""
         deadline = asyncio.get_running_loop().time() + timeout
         leave = await self._places.take(self._limits.max_calls, timeout=timeout)
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        # A function that hangs in a thread cannot be ended, so it keeps its place.
-        answer.add_done_callback(leave)
         try:
             await self._wait_ready(capability, timeout)
             child = self._child
@@ -198,21 +224,21 @@ class PythonAttachment(SupervisedAttachment):
                 number, {"call": tool, "arguments": arguments, "context": context}
             )
         except BaseException as exc:
-            answer.cancel()
+            leave(None)
             if not isinstance(exc, JsonError):
                 raise
             raise ToolError(400, str(exc), may_have_run=False) from exc
-        child.waiting[number] = answer
-        teller = _Teller(child, number, requester, report, self._limits.max_result)
+        # A function that hangs in a thread cannot be ended, so it keeps its place.
+        call = _Call(child, number, requester, report, self._limits.max_result, leave)
+        child.calls[number] = call
         try:
             async with asyncio.timeout_at(deadline):
                 child.writer.write(data)
                 await child.writer.drain()
-                found = await teller.wait(answer)
+                found = await call.answer
         except BaseException as exc:
             # Whatever ended the wait: the function ends, and its answer is counted off.
-            answer.add_done_callback(_ignore)
-            teller.say({"cancel": True})
+            call.say({"cancel": True})
             match exc:
                 case TimeoutError():
                     text = f"no answer within {timeout:g} s"
@@ -225,7 +251,7 @@ class PythonAttachment(SupervisedAttachment):
                     raise AttachmentError(text, may_have_run=True) from None
             raise
         finally:
-            child.notes.pop(number, None)
+            await call.close()
         return _output(found, self._limits.max_result)
 
     async def _live(self) -> None:
@@ -330,16 +356,13 @@ class PythonAttachment(SupervisedAttachment):
         try:
             while True:
                 number, data = await _read(child.reader, self._limits.max_result)
-                notes = child.notes.get(number)
-                if not data.startswith(FINAL):
-                    if notes is not None:
-                        notes.put_nowait(data)
-                    continue
-                if notes is not None:
-                    notes.put_nowait(None)
-                answer = child.waiting.pop(number, None)
-                if answer is not None and not answer.done():
-                    answer.set_result(data)
+                final = data.startswith(FINAL)
+                call = child.calls.get(number)
+                if call is not None and final:
+                    del child.calls[number]
+                    call.end(data)
+                elif call is not None:
+                    call.heard(data)
         except (EOFError, ConnectionError):
             return
         except JsonError as exc:
@@ -347,12 +370,9 @@ class PythonAttachment(SupervisedAttachment):
 
     async def _end(self, child: _Child, drain: asyncio.Task[None]) -> None:
         """Close the channel, wait for the child, kill what stays, fail its calls."""
-        for answer in child.waiting.values():
-            if not answer.done():
-                answer.set_exception(
-                    AttachmentError("the Python child ended", may_have_run=True)
-                )
-        child.waiting.clear()
+        for call in child.calls.values():
+            call.fail(AttachmentError("the Python child ended", may_have_run=True))
+        child.calls.clear()
         child.writer.close()
         try:
             async with asyncio.timeout(STOP_TIMEOUT):
@@ -488,12 +508,6 @@ def _object(data: bytes, max_size: int) -> dict[str, Any]:
     if not isinstance(frame, dict):
         raise JsonError("not an object")
     return frame
-
-
-def _ignore(answer: asyncio.Future[bytes]) -> None:
-    """Look at the outcome nobody waits for, so that asyncio does not complain."""
-    if not answer.cancelled():
-        answer.exception()
 
 
 def _printed(output: OutputTail) -> str:
