@@ -36,6 +36,9 @@ MAX_INFERRED_SIZE = 32 * 1024
 MAX_INFERRED_NODES = 1_000
 "Largest number of values in an inferred schema; half of a peer's limit."
 
+MAX_HASHED = 1_024
+"Capabilities whose hashes are remembered: each call of a peer asks for one."
+
 
 class Role(StrEnum):
     """The side of a channel: the sender of `sourceHello` is the requester."""
@@ -105,6 +108,9 @@ class Capability:
     "Schema of each value that it gives before its answer; None when it gives none."
 
 
+_HASHED: dict[int, tuple[Capability, str]] = {}
+
+
 def need_key(need: Need) -> str:
     """Return 64 hex characters over the requirement and the caller's schemas only."""
     fields: dict[str, Json] = {"requirement": need.requirement}
@@ -117,6 +123,16 @@ def need_key(need: Need) -> str:
 
 def schema_hash(capability: Capability) -> str:
     """Return 64 hex characters over its schemas; a half is stale when they change."""
+    known = _HASHED.get(id(capability))
+    if known is None:
+        if len(_HASHED) >= MAX_HASHED:
+            _HASHED.clear()
+        # Kept with the capability itself, so that no other one comes to its id.
+        known = _HASHED[id(capability)] = capability, _schema_hash(capability)
+    return known[1]
+
+
+def _schema_hash(capability: Capability) -> str:
     fields: dict[str, Json] = {
         "input_schema": capability.input_schema,
         "output_schema": capability.output_schema,

@@ -8,6 +8,7 @@ that the document and the answers cannot differ.
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any, Final
 
 from starlette.responses import JSONResponse
@@ -41,5 +42,10 @@ class JsonAnswer(JSONResponse):
 
 def fields_of(answer: Any) -> dict[str, Any]:
     """Return the keys of an answer with their values, for `json.dumps`."""
-    found = ((one.name, getattr(answer, one.name)) for one in fields(answer))
+    found = ((name, getattr(answer, name)) for name in _names_of(type(answer)))
     return {name: value for name, value in found if value is not LEFT_OUT}
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))
