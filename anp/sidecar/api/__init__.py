@@ -16,4 +16,5 @@
 * `servers`: Web servers of the daemon, each on a listener of its own.
 * `tokenless`: Requests without credentials: their pace, and how connections become
   known.
+* `plain_http`: Requests in the usual form, read and answered with few steps.
 """

@@ -42,7 +42,7 @@ class JsonAnswer(JSONResponse):
 
 def fields_of(answer: Any) -> dict[str, Any]:
     """Return the keys of an answer with their values, for `json.dumps`."""
-    found = ((name, getattr(answer, name)) for name in _names_of(type(answer)))
+    found = ((name, getattr(answer, name)) for name in _names_of(answer.__class__))
     return {name: value for name, value in found if value is not LEFT_OUT}
 
 
