@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from negotiation.strict_json import Json, canonical_json
@@ -35,6 +36,9 @@ MAX_INFERRED_SIZE = 32 * 1024
 
 MAX_INFERRED_NODES = 1_000
 "Largest number of values in an inferred schema; half of a peer's limit."
+
+MAX_REMEMBERED = 1_000
+"Longest requirement whose key is remembered, in characters."
 
 MAX_HASHED = 1_024
 "Capabilities whose hashes are remembered: each call of a peer asks for one."
@@ -113,12 +117,20 @@ _HASHED: dict[int, tuple[Capability, str]] = {}
 
 def need_key(need: Need) -> str:
     """Return 64 hex characters over the requirement and the caller's schemas only."""
+    plain = need.input_schema is None and need.output_schema is None
+    if plain and len(need.requirement) <= MAX_REMEMBERED:
+        return _words_key(need.requirement)
     fields: dict[str, Json] = {"requirement": need.requirement}
     if need.input_schema is not None:
         fields["input_schema"] = need.input_schema
     if need.output_schema is not None:
         fields["output_schema"] = need.output_schema
     return hashlib.sha256(canonical_json(fields)).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _words_key(requirement: str) -> str:
+    return hashlib.sha256(canonical_json({"requirement": requirement})).hexdigest()
 
 
 def schema_hash(capability: Capability) -> str:

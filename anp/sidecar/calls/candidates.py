@@ -337,13 +337,13 @@ class CandidateFinder:
         listed = None if listing is None else listing.get(uri)
         if entry is not None:
             key = _key_of(target, demand)
-            known = self._named_picks.get(key)
-            if known is None or known[0] is not listing:
+            picked = self._named_picks.get(key)
+            if picked is None or picked[0] is not listing:
                 meant = None if listing is None else meant_capability(listing, demand)
                 pick = None if meant is None else pick_generic(meant, demand)
-                known = listing, pick
-                _keep(self._named_picks, key, known)
-            pick = known[1]
+                picked = listing, pick
+                _keep(self._named_picks, key, picked)
+            pick = picked[1]
             if pick is not None:
                 return WrittenCandidate(uri, entry, pick.capability.name, pick)
             # Nothing is published that says more, so the need is the action itself.
