@@ -9,7 +9,14 @@ from typing import Any, NoReturn
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import read_number, write_json
 
-__all__ = ["Json", "MAX_DEPTH", "MAX_DIGITS", "canonical_json", "parse_json"]
+__all__ = [
+    "Json",
+    "MAX_DEPTH",
+    "MAX_DIGITS",
+    "canonical_json",
+    "largest_json",
+    "parse_json",
+]
 
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
 "Any JSON value; the content of a container is `Json` again."
@@ -82,6 +89,29 @@ def canonical_json(value: Json) -> bytes:
         raise JsonError("nested too deep to be written") from None
     except (TypeError, ValueError) as exc:
         raise JsonError(f"cannot be written as JSON: {exc}") from None
+
+
+def largest_json(value: Json) -> int:
+    """Return a bound of the bytes that `json.dumps` makes of a value.
+
+    It is close for plain text, and looks at a long one without copying it.
+    """
+    size, left = 0, [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            # An escape of a plain character has two bytes, that of an emoji twelve.
+            plain = one.isascii() and one.isprintable()
+            size += 4 + len(one) * (2 if plain else 12)
+        elif isinstance(one, dict):
+            size += 4 + 2 * len(one)
+            left += [*one, *one.values()]
+        elif isinstance(one, list | tuple):
+            size += 4 + 2 * len(one)
+            left += one
+        else:
+            size += len(repr(one)) + 4
+    return size
 
 
 def _decode(data: bytes | str, max_size: int) -> str:
