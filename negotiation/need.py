@@ -19,6 +19,7 @@ __all__ = [
     "Need",
     "infer_schema",
     "schema_hash",
+    "shape_of",
     "need_key",
 ]
 
@@ -160,14 +161,23 @@ def infer_schema(value: Json) -> Schema:
     All properties of an object are required; items of an array share one schema that
     fits each of them. Simplified parts allow every value.
     """
+    return _inferred(value)[0]
+
+
+def shape_of(value: Json) -> bytes:
+    """Return the canonical JSON of `infer_schema`."""
+    return _inferred(value)[1]
+
+
+def _inferred(value: Json) -> tuple[Schema, bytes]:
     for depth in (MAX_INFERRED_DEPTH, MAX_INFERRED_DEPTH // 2, 3, 2, 1):
         schema = _infer(value, depth)
-        if (
-            _nodes(schema) <= MAX_INFERRED_NODES
-            and len(canonical_json(schema)) <= MAX_INFERRED_SIZE
-        ):
-            return schema
-    return _infer(value, 0)
+        if _nodes(schema) <= MAX_INFERRED_NODES:
+            text = canonical_json(schema)
+            if len(text) <= MAX_INFERRED_SIZE:
+                return schema, text
+    schema = _infer(value, 0)
+    return schema, canonical_json(schema)
 
 
 def _infer(value: Json, depth: int) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import read_number, write_json
+from negotiation.exact_numbers import ExactEncoder, read_number
 
 __all__ = [
     "Json",
@@ -48,13 +48,10 @@ def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) 
     """
     text = _decode(data, max_size)
     try:
-        value: Json = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_float,
-            parse_constant=_refuse_constant,
-        )
+        if text.startswith("\ufeff"):
+            said = "Unexpected UTF-8 BOM (decode using utf-8-sig)"
+            raise json.JSONDecodeError(said, text, 0)
+        value: Json = _DECODER.decode(text)
     except RecursionError:
         raise JsonError(f"nested deeper than {max_depth} levels") from None
     except json.JSONDecodeError as exc:
@@ -77,14 +74,7 @@ def canonical_json(value: Json) -> bytes:
         JsonError: `value` is not JSON, or cannot be written as UTF-8.
     """
     try:
-        text = write_json(
-            value,
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-        return text.encode("utf-8")
+        return _CANONICAL.encode(value).encode("utf-8")
     except RecursionError:
         raise JsonError("nested too deep to be written") from None
     except (TypeError, ValueError) as exc:
@@ -169,6 +159,18 @@ def _float(text: str) -> int | float:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not JSON")
+
+
+# Made once: `json.loads` and `json.dumps` with options make new ones for each call.
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_object,
+    parse_int=_integer,
+    parse_float=_float,
+    parse_constant=_refuse_constant,
+)
+_CANONICAL: Final = ExactEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def _check_depth(value: Json, max_depth: int) -> None:

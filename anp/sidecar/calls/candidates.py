@@ -42,10 +42,10 @@ from negotiation.consensus.selection import (
 from negotiation.document.shape import document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, NegotiationError
 from negotiation.mind import Demand, HalfSource
-from negotiation.need import Capability, Role, infer_schema, need_key
+from negotiation.need import Capability, Role, need_key, shape_of
 from negotiation.rules.rules import RulesMind, published_document
 from negotiation.schema.keywords import keywords_of
-from negotiation.strict_json import Json, canonical_json
+from negotiation.strict_json import Json
 
 __all__ = ["Candidate", "CandidateFinder", "WrittenCandidate"]
 
@@ -442,8 +442,7 @@ def _told(made: DocumentCandidate, listed: Listed) -> DocumentCandidate:
 
 
 def _key_of(target: LinkTarget, demand: Demand) -> _Key:
-    shape = canonical_json(infer_schema(demand.arguments))
-    return target.did, need_key(demand.need), shape
+    return target.did, need_key(demand.need), shape_of(demand.arguments)
 
 
 def _keep(kept: OrderedDict[_Key, _Found], key: _Key, value: _Found) -> None:

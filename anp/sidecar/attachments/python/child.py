@@ -110,7 +110,7 @@ class _Call:
         self._leave = leave
         # For the task that passes words on, which most calls do without.
         self._context = copy_context()
-        self._notes: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._notes: asyncio.Queue[bytes | None] | None = None
         self._telling: asyncio.Task[None] | None = None
         self._ended: bytes | None = None
         loop = asyncio.get_running_loop()
@@ -121,8 +121,11 @@ class _Call:
         """Take a message that came before the answer, and pass it on."""
         if self.answer.done() or (self._requester is None and self._report is None):
             return
-        if self._telling is None:
-            self._telling = asyncio.create_task(self._tell(), context=self._context)
+        if self._notes is None:
+            self._notes = asyncio.Queue()
+            self._telling = asyncio.create_task(
+                self._tell(self._notes), context=self._context
+            )
             self._telling.add_done_callback(self._told)
         self._notes.put_nowait(data)
 
@@ -130,7 +133,7 @@ class _Call:
         """Take the answer."""
         self._ended = data
         self._leave(None)
-        if self._telling is not None:
+        if self._notes is not None:
             self._notes.put_nowait(None)
         elif not self.answer.done():
             self.answer.set_result(data)
@@ -160,8 +163,8 @@ class _Call:
         elif self._ended is not None:
             self.answer.set_result(self._ended)
 
-    async def _tell(self) -> None:
-        while (data := await self._notes.get()) is not None:
+    async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
+        while (data := await notes.get()) is not None:
             note = _object(data, self._max_size)
             if "progress" in note and self._report is not None:
                 self._report(_progress(note["progress"]))
