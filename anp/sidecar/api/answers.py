@@ -31,12 +31,20 @@ class JsonAnswer(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Return the JSON as bytes; numbers that JSON does not know are refused."""
+        made: dict[int, dict[str, Any]] = {}
+
+        def once(answer: Any) -> dict[str, Any]:
+            # The encoder looks at everything twice; the answer keeps it all alive.
+            if id(answer) not in made:
+                made[id(answer)] = fields_of(answer)
+            return made[id(answer)]
+
         return write_json(
             content,
             ensure_ascii=False,
             allow_nan=False,
             separators=(",", ":"),
-            default=fields_of,
+            default=once,
         ).encode("utf-8")
 
 
