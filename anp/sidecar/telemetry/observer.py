@@ -188,7 +188,9 @@ class Observer:
     ) -> None:
         self.metrics = metrics or Metrics()
         # None while traces are off: a span that nobody sees has its price, too.
-        self._tracer = traces and traces.get_tracer("anpd", daemon_version())
+        self._tracer = (
+            None if traces is None else traces.get_tracer("anpd", daemon_version())
+        )
         self.flights = Flights()
         self.on_call: Callable[[CallEntry], None] = lambda entry: None
         "Told of each call that has ended, made or served."
