@@ -174,7 +174,7 @@ class Link:
             async for text in self._pipe.connection:
                 if self._guest is not None:
                     self._guest.read(len(text))
-                    if self._guest.stranger:
+                    if self._guest.stranger and self._pipe.has_more:
                         # Others have their turn even when there is nothing to wait for.
                         await asyncio.sleep(0)
                 await self._turn(partial(self._receive, text))

@@ -45,6 +45,11 @@ class Pipe:
         by_peer = protocol.close_rcvd_then_sent
         return "the peer's daemon stopped" if by_peer else "our daemon stops"
 
+    @property
+    def has_more(self) -> bool:
+        """True if the next message is there already, and need not be waited for."""
+        return len(self.connection.recv_messages.frames) > 0
+
     def put(self, text: str | bytes) -> None:
         """Have a text sent; bytes go as a binary message."""
         connection = self.connection
