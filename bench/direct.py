@@ -38,7 +38,7 @@ from mcp.client.streamable_http import streamable_http_client
 from anp.protocols.envelope import ENVELOPE_URI
 from bench.call import ARGUMENTS, FUNCTION, Anpd
 
-__all__ = ["main"]
+__all__ = ["Socket", "children", "main", "timed"]
 
 CALLERS = (1, 8, 32)
 CALLS = 64
@@ -121,13 +121,14 @@ class Kind:
         for _ in range(BIG_CALLS):
             _forget_peaks(pids)
             before = sum(_memory_of(pid, "VmRSS") for pid in pids)
-            times.append(await _timed(self.callers[0], text))
+            times.append(await timed(self.callers[0], text))
             most = sum(_memory_of(pid, "VmHWM") for pid in pids)
             self.memory.append((most - before) / BIG)
         self.large.append(statistics.median(times))
 
 
-async def _timed(once: Once, text: str) -> float:
+async def timed(once: Once, text: str) -> float:
+    """Return the seconds that a call with a text took."""
     began = time.perf_counter()
     await once(text)
     return time.perf_counter() - began
@@ -135,7 +136,7 @@ async def _timed(once: Once, text: str) -> float:
 
 async def _calls(once: Once, count: int, times: list[float]) -> None:
     for _ in range(count):
-        took = await _timed(once, str(ARGUMENTS["text"]))
+        took = await timed(once, str(ARGUMENTS["text"]))
         times.append(took)
 
 
@@ -221,7 +222,7 @@ async def _direct(stack: AsyncExitStack, folder: Path, *, http: bool) -> Kind:
     """Start a server of the SDK, over streamable HTTP or stdio, and connect to it."""
     server = folder / "server.py"
     server.write_text(SERVER)
-    before = _children()
+    before = children()
     log = stack.enter_context((folder / "server.log").open("a"))
     if http:
         port = _free_port()
@@ -242,7 +243,7 @@ async def _direct(stack: AsyncExitStack, folder: Path, *, http: bool) -> Kind:
         )
     session = await stack.enter_async_context(ClientSession(reader, writer))
     await session.initialize()
-    pids = [pid for pid in _children() if pid not in before]
+    pids = [pid for pid in children() if pid not in before]
 
     async def call(text: str) -> None:
         found: Any = await session.call_tool("double", {**ARGUMENTS, "text": text})
@@ -272,7 +273,8 @@ async def _listening(port: int) -> None:
             await asyncio.sleep(0.1)
 
 
-def _children() -> set[int]:
+def children() -> set[int]:
+    """Return the ids of the processes that this one started."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
         found |= set(map(int, (task / "children").read_text().split()))
@@ -295,11 +297,11 @@ async def _daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind
         provider = Anpd(tree, folder / f"provider{number}")
         kind, *what = attach
         provider.run("attach", kind, "--expose", "*", "--name", "b", *what)
-        before = _children()
+        before = children()
         address, _ = stack.enter_context(provider.up())
         caller = Anpd(tree, folder / f"caller{number}", consensus=source == "consensus")
         _, api = stack.enter_context(caller.up())
-        pids = [pid for pid in _children() if pid not in before]
+        pids = [pid for pid in children() if pid not in before]
         api.close()
         sockets = [
             Socket(api.path, address, "double", source) for _ in range(max(CALLERS))
