@@ -149,7 +149,11 @@ def _group_operation(
                 text=fields.for_people("text"),
             )
         case GroupWord.FETCH:
-            return GroupFetch(group=group, after=fields.integer("after") or 0)
+            return GroupFetch(
+                group=group,
+                after=fields.integer("after") or 0,
+                whole=fields.boolean("whole") or False,
+            )
     post = GroupPost(
         group=group,
         content=Membership(act=GroupAct.LEAVE),

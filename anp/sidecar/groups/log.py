@@ -51,6 +51,7 @@ class _Watcher:
     """Somebody who follows a group."""
 
     early: bool
+    within: bool
     late: deque[int] = field(default_factory=deque)
     "Numbers of events whose content came after them."
 
@@ -234,14 +235,15 @@ class GroupLog:
         return found
 
     async def watch(
-        self, *, after: int = 0, early: bool = False
+        self, *, after: int = 0, early: bool = False, within: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield events from a number on, all that are there, and wait for new ones.
 
         Args:
             early: Also those that are not stored yet, which somebody else keeps.
+            within: A part of the daemon follows, which counts as no watcher.
         """
-        changed, watcher = asyncio.Event(), _Watcher(early)
+        changed, watcher = asyncio.Event(), _Watcher(early, within)
         self._watchers[changed] = watcher
         try:
             while True:
@@ -272,7 +274,7 @@ class GroupLog:
     @property
     def watchers(self) -> int:
         """Number of those who follow it now."""
-        return len(self._watchers)
+        return sum(not one.within for one in self._watchers.values())
 
     def _wake(self) -> None:
         for one in self._watchers:

@@ -17,8 +17,9 @@ from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.member_copy import CopyEvent
 from anp.protocols.gbz.sealed_message import keys_of
 from anp.protocols.gbz.writer import json_bytes, written_message
+from anp.sidecar.groups.frames import own_post
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.sealed_desk import SealedDesk
+from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import StoredEvent
 
 __all__ = ["MemberSeal"]
@@ -104,8 +105,11 @@ class MemberSeal:
             self._doing.add(task)
             task.add_done_callback(self._doing.discard)
 
-    def refused(self, frame: dict[str, Any], message: Message, code: str) -> bool:
+    def refused(self, frame: dict[str, Any], code: str) -> bool:
         """Take the hub's refusal of a frame; return whether it goes once more."""
+        message = own_post(frame).content
+        if not isinstance(message, Message):
+            return False
         if keys_of(message) is None:
             self.desk.refused(message)
             self._log.put((), rows=self.desk.rows())
