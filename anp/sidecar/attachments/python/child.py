@@ -19,31 +19,29 @@ import logging
 import os
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from anp.errors import LocalError
-from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
-    Progress,
     ToolError,
     report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
-from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
+from anp.sidecar.attachments.python.function_call import (
+    HEADER,
+    FunctionCall,
+    object_of,
+    pack,
+)
 from anp.sidecar.attachments.requester import (
-    GivenFile,
-    Question,
-    Requester,
     current_requester,
     joins_updates,
 )
@@ -54,16 +52,12 @@ from anp.sidecar.attachments.supervisor import (
     child_environment,
 )
 from negotiation.errors import JsonError
-from negotiation.strict_json import canonical_json, parse_json
 
 __all__ = ["PythonAttachment", "find_interpreter"]
 
 logger = logging.getLogger(__name__)
 
 RUNNER = Path(__file__).with_name("runner.py")
-
-HEADER = struct.Struct(">IQ")
-"Length of the JSON, and the id of the call it belongs to."
 
 FINAL = (b'{"output":', b'{"error":', b'{"ready":', b'{"failed":')
 "Beginnings of the frames that end a call; `runner.py` writes them so."
@@ -82,110 +76,8 @@ class _Child:
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     "Ids of calls; never used twice in one life."
 
-    calls: dict[int, _Call] = field(default_factory=dict)
+    calls: dict[int, FunctionCall] = field(default_factory=dict)
     "Calls not yet answered, also those nobody waits for any more."
-
-
-class _Call:
-    """One call in flight, and the way of what it says before its answer.
-
-    The child sends a bounded number of updates until it is allowed more, so the queue
-    of its words is short.
-    """
-
-    def __init__(
-        self,
-        child: _Child,
-        number: int,
-        requester: Requester | None,
-        report: Callable[[Progress], None] | None,
-        max_size: int,
-        leave: Callable[[object], None],
-    ) -> None:
-        self._child = child
-        self._number = number
-        self._requester = requester
-        self._report = report
-        self._max_size = max_size
-        self._leave = leave
-        # For the task that passes words on, which most calls do without.
-        self._context = copy_context()
-        self._notes: asyncio.Queue[bytes | None] | None = None
-        self._telling: asyncio.Task[None] | None = None
-        self._ended: bytes | None = None
-        loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[bytes] = loop.create_future()
-        "The answer when all that came before it is passed on; the caller may give up."
-
-    def heard(self, data: bytes) -> None:
-        """Take a message that came before the answer, and pass it on."""
-        if self.answer.done() or (self._requester is None and self._report is None):
-            return
-        if self._notes is None:
-            self._notes = asyncio.Queue()
-            self._telling = asyncio.create_task(
-                self._tell(self._notes), context=self._context
-            )
-            self._telling.add_done_callback(self._told)
-        self._notes.put_nowait(data)
-
-    def end(self, data: bytes) -> None:
-        """Take the answer."""
-        self._ended = data
-        self._leave(None)
-        if self._notes is not None:
-            self._notes.put_nowait(None)
-        elif not self.answer.done():
-            self.answer.set_result(data)
-
-    def fail(self, error: Exception) -> None:
-        """End the call, which gets no answer any more."""
-        self._leave(None)
-        if not self.answer.done():
-            self.answer.set_exception(error)
-
-    async def close(self) -> None:
-        """Pass nothing more on."""
-        if not self.answer.cancel() and not self.answer.cancelled():
-            # Nobody may have come to see it, and asyncio would complain.
-            self.answer.exception()
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.wait({self._telling})
-
-    def _told(self, telling: asyncio.Task[None]) -> None:
-        if self.answer.done():
-            return
-        if telling.cancelled():
-            self.answer.cancel()
-        elif (error := telling.exception()) is not None:
-            self.answer.set_exception(error)
-        elif self._ended is not None:
-            self.answer.set_result(self._ended)
-
-    async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
-        while (data := await notes.get()) is not None:
-            note = _object(data, self._max_size)
-            if "progress" in note and self._report is not None:
-                self._report(_progress(note["progress"]))
-            elif "update" in note and self._requester is not None:
-                await self._requester.update([_part(note["update"])])
-                self.say({"more": 1})
-            elif "file" in note and self._requester is not None:
-                await _pass_on(self._requester, note["file"])
-                self.say({"more": 1})
-            elif "ask" in note and self._requester is not None:
-                reply = await self._requester.ask(_question(note["ask"]))
-                given = reply.text if reply.value is None else reply.value
-                told = {"action": reply.action, "value": given}
-                if reply.files:
-                    told["files"] = await self._requester.lay(reply.files)
-                self.say({"reply": told})
-
-    def say(self, frame: dict[str, Any]) -> None:
-        """Send a frame about the call; a child that is gone needs none."""
-        with suppress(ConnectionError):
-            self._child.writer.write(_pack(self._number, frame))
 
 
 class PythonAttachment(SupervisedAttachment):
@@ -223,7 +115,7 @@ class PythonAttachment(SupervisedAttachment):
                 "key": "" if requester is None else requester.key,
                 "folder": "" if requester is None else requester.folder,
             }
-            data = _pack(
+            data = pack(
                 number, {"call": tool, "arguments": arguments, "context": context}
             )
         except BaseException as exc:
@@ -232,7 +124,9 @@ class PythonAttachment(SupervisedAttachment):
                 raise
             raise ToolError(400, str(exc), may_have_run=False) from exc
         # A function that hangs in a thread cannot be ended, so it keeps its place.
-        call = _Call(child, number, requester, report, self._limits.max_result, leave)
+        call = FunctionCall(
+            child.writer, number, requester, report, self._limits.max_result, leave
+        )
         child.calls[number] = call
         try:
             async with asyncio.timeout_at(deadline):
@@ -323,7 +217,7 @@ class PythonAttachment(SupervisedAttachment):
         try:
             async with asyncio.timeout(limit):
                 _, data = await _read(child.reader, self._limits.max_result)
-            frame = _object(data, self._limits.max_result)
+            frame = object_of(data, self._limits.max_result)
         except TimeoutError:
             raise AttachmentError(
                 f"{self._spec.target} was not imported within {limit:g} s"
@@ -420,7 +314,7 @@ def _tools(frame: dict[str, Any]) -> list[Tool]:
 def _output(data: bytes, max_size: int) -> dict[str, Any]:
     """Return the output in an answer, or raise the error in it."""
     try:
-        frame = _object(data, max_size)
+        frame = object_of(data, max_size)
     except JsonError as exc:
         raise ToolError(502, f"the function's result: {exc}") from exc
     output, error = frame.get("output"), frame.get("error")
@@ -436,63 +330,6 @@ def _output(data: bytes, max_size: int) -> dict[str, Any]:
     raise ToolError(502, "the Python child's answer is no result")
 
 
-def _progress(told: Any) -> Progress:
-    """Return what a function said of its progress; words and numbers only."""
-    if not isinstance(told, dict):
-        raise JsonError("the progress is no object")
-    done, total = told.get("progress"), told.get("total")
-    return Progress(
-        None if not _is_number(done) else done,
-        None if not _is_number(total) else total,
-        str(told.get("message") or ""),
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _part(value: Any) -> Part:
-    return Part.text(value) if isinstance(value, str) else Part.value(value)
-
-
-async def _pass_on(requester: Requester, told: Any) -> None:
-    """Pass on a file of a function's: bytes, or a path in the folder of its call."""
-    if isinstance(told, dict) and "path" in told:
-        words = [str(told.get(key) or "") for key in ("path", "name", "mediaType")]
-        await requester.send_file(GivenFile(*words))
-    else:
-        await requester.update([_file(told)])
-
-
-def _file(told: Any) -> Part:
-    """Return bytes of a function's as a part."""
-    try:
-        data = bytes_of(told)
-    except ValueError as exc:
-        raise JsonError(str(exc)) from None
-    media_type = str(told.get("mediaType"))[:MAX_NAME] or BINARY
-    name = FOLDERS.sub("", str(told.get("name", "")))[:MAX_NAME]
-    return Part.data(data, media_type=media_type, name=name)
-
-
-def _question(told: Any) -> Question:
-    """Return a question of a function's."""
-    if not isinstance(told, dict):
-        raise JsonError("the question is no object")
-    schema = told.get("schema")
-    return Question(
-        text=str(told.get("text") or ""),
-        schema=schema if isinstance(schema, dict) else None,
-        url=str(told.get("url") or ""),
-    )
-
-
-def _pack(number: int, frame: dict[str, Any]) -> bytes:
-    data = canonical_json(frame)
-    return HEADER.pack(len(data), number) + data
-
-
 async def _read(reader: asyncio.StreamReader, max_size: int) -> tuple[int, bytes]:
     """Read one frame as its call id and its bytes.
 
@@ -504,13 +341,6 @@ async def _read(reader: asyncio.StreamReader, max_size: int) -> tuple[int, bytes
     if size > max_size:
         raise JsonError(f"a frame of {size} bytes, at most {max_size}")
     return number, await reader.readexactly(size)
-
-
-def _object(data: bytes, max_size: int) -> dict[str, Any]:
-    frame = parse_json(data, max_size=max_size)
-    if not isinstance(frame, dict):
-        raise JsonError("not an object")
-    return frame
 
 
 def _printed(output: OutputTail) -> str:
