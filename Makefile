@@ -13,6 +13,8 @@ A2A_ADK := .venvs/a2a-adk
 A2A_JS := .venvs/a2a-js
 STAMP  := $(VENV)/.installed
 SMALL  := $(VENV)/.runs
+DEMO   := $(VENV)/.demo
+RELEASE := .venvs/release
 API    := .venvs/api
 SLIM   := .venvs/slim
 DOCS   := .venvs/docs
@@ -25,7 +27,7 @@ SPREAD := -n 2 --dist worksteal
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
+.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long release test-release container
 
 help:
 	@echo "make demo    two agents meet, agree and call (start here; it installs what it needs)"
@@ -42,6 +44,8 @@ help:
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
 	@echo "make test-browser  the dashboard in Debian's chromium, and pictures of it in build/screenshots"
+	@echo "make release wheel, sdist, list of packages and signed checksums in build/release (test-release installs them)"
+	@echo "make container  the image, built on a root of Debian and run"
 	@echo "make bench   ratios: a call against a raw echo, streamed updates, the sandbox's goals (bench-long: 100,000 calls)"
 	@echo "make kill-files   ten kills while a file of 256 MiB is under way (bench-files: 1 GiB against a raw copy)"
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states, sixty with inbox, callback and outbox"
@@ -63,11 +67,16 @@ help:
 	@echo "make mutants 500 halves with one fault in their data, and how many the trial and the cases find"
 	@echo "make fuzz    10,000 generated conversations between two sides, and counts"
 
-# Enough to run anpd and the demo: no tools for tests, and no resolving.
+# Enough to run anpd with all its extras: no tools for tests, and no resolving.
 install: $(SMALL)
 
 $(SMALL): pyproject.toml deploy/local/requirements.txt
 	@test $(STAMP) -nt pyproject.toml && test $(STAMP) -nt deploy/local/requirements.txt || $(PYTHON) deploy/local $(VENV)
+	@touch $@
+
+# The demo has less; what has more serves it, too.
+$(DEMO): pyproject.toml deploy/local/demo.txt
+	@for have in $(SMALL) $(STAMP); do test $$have -nt pyproject.toml && exit 0; done; $(PYTHON) deploy/local $(VENV) demo
 	@touch $@
 
 venv: $(STAMP)
@@ -218,7 +227,7 @@ test-browser: browser-env docs
 	tests/browser/ensure_chromium.sh
 	$(WEB)/bin/python -m pytest -n 0 tests/browser
 
-demo: install
+demo: $(DEMO)
 	@$(BIN)/anpd demo
 
 # Writes build/quick.json, and fails when it took more CPU time than it may.
@@ -267,6 +276,23 @@ wheel: venv
 	build/wheel/venv/bin/python $(PIP) install -c build/wheel/pins.txt build/wheel/*.whl
 	cd build/wheel && venv/bin/python -I -c "import anp.cli, negotiation, sandbox, cache; print('wheel imports')"
 	cd build/wheel && venv/bin/anpd --version
+
+# RELEASE_KEY=FILE signs with an Ed25519 key (PEM), such as `openssl genpkey -algorithm ed25519` makes.
+release: $(RELEASE)/.installed
+	$(RELEASE)/bin/python -m deploy.release build/release $(RELEASE_KEY)
+
+$(RELEASE)/.installed: deploy/release/requirements.txt
+	test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	$(RELEASE)/bin/python $(PIP) install -r deploy/release/requirements.txt
+	touch $@
+
+# Wheel and sdist installed with pipx and with uv, and started; a minute.
+test-release: release
+	deploy/release/trial.sh build/release $(RELEASE)/bin
+
+# Builds the image on a root of Debian, without a base image, and runs it; three minutes.
+container:
+	tests/deploy/container.sh build/container
 
 bench: venv a2a-env
 	$(BIN)/python -m bench.call

@@ -11,4 +11,5 @@
 * `errors`: the kinds of errors, their exit codes, and one class for each reaction.
 * `phases`: tells what a call waits for at the moment, to whoever began it.
 * `version`: the version of the installed distribution.
+* `extras`: The optional packages, by the extra that brings them, and how to install it.
 """

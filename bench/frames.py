@@ -29,6 +29,7 @@ from typing import Final
 
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import (
@@ -43,7 +44,10 @@ from anp.channel.links import Links, LinkTarget
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
+from anp.sidecar.process.memory import keep_freed_memory
+from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType
+from anp.wire.keys import EphemeralKey
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
@@ -86,6 +90,7 @@ class End:
             identity_for=self.identities.for_did,
             hellos=HelloMemory(),
             random_bytes=os.urandom,
+            make_key=EphemeralKey.of_system,
             now=time.monotonic(),
         )
 
@@ -119,11 +124,14 @@ class End:
                     self.channel_id = opened
         return frames
 
-    def say(self, data: bytes) -> list[str | bytes]:
+    def say(self, data: bytes) -> list[bytes]:
         """Return the messages that carry a payload."""
         frame = Frame(ProtocolType.APPLICATION, data)
         self.core.send_frame(self.channel_id, frame, now=_now())
-        return list(self.core.messages_to_send())
+        return [
+            text.encode() if isinstance(text, str) else text
+            for text in self.core.messages_to_send()
+        ]
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
         """Accept everybody."""
@@ -183,10 +191,11 @@ async def cores(meta: MetaProtocol) -> AsyncIterator[Echo]:
     shake_hands(one, two)
 
     async def back(socket: ServerConnection) -> None:
-        async for text in socket:
-            for frame in two.take(text):
-                for message in two.say(frame.data):
-                    await socket.send(message)
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                for frame in two.take(await socket.recv(decode=False)):
+                    for message in two.say(frame.data):
+                        await socket.send(message, text=not is_binary(message))
 
     async with (
         serve(back, "127.0.0.1", 0, compression=None, max_size=None) as server,
@@ -197,8 +206,8 @@ async def cores(meta: MetaProtocol) -> AsyncIterator[Echo]:
 
         async def echo(data: bytes) -> bytes:
             for message in one.say(data):
-                await socket.send(message)
-            [frame] = one.take(await socket.recv())
+                await socket.send(message, text=not is_binary(message))
+            [frame] = one.take(await socket.recv(decode=False))
             return frame.data
 
         yield echo
@@ -303,6 +312,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--no-binary", action="store_true")
     given = parser.parse_args()
+    # As a daemon does; it is good for the raw echo too.
+    keep_freed_memory()
     asyncio.run(measure(given.rounds, has_binary=not given.no_binary))
     handshakes(given.rounds)
 

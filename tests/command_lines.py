@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 from anp.cli.app import app
 
 __all__ = ["command_lines", "problem_of"]
@@ -23,7 +21,7 @@ _PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_]*…?|…|\.\.\.")
 _ASIDE = re.compile(r" {3,}.*")
 "What a document says beside a command, in a column of its own."
 
-ROOT_COMMAND: Any = typer.main.get_command(app)
+ROOT_COMMAND: Any = app
 
 
 def command_lines(text: str) -> Iterator[list[str]]:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from hypothesis import settings
 
@@ -16,6 +17,9 @@ from tests.loops.guard import refusing
 from tests.loops.long import leave_out
 from tests.loops.quick import is_pure
 from tests.loops.shown import ShownClauses, is_whole_suite
+
+# The A2A library's clients are of one kind with ours, as in a daemon (attachments/a2a).
+httpx2.alias_httpx()
 
 # Hundreds of processes start in one run, and would each compile all that they import.
 sys.dont_write_bytecode = False

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-import typer
-
 from anp.cli.app import app
 from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.api.app import operations_of
@@ -37,7 +35,7 @@ def commands() -> dict[str, set[str]]:
         for name, below in getattr(command, "commands", {}).items():
             walk(below, (*words, name))
 
-    walk(typer.main.get_command(app), ())
+    walk(app, ())
     return found
 
 

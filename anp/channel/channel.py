@@ -314,15 +314,25 @@ class Channel:
         assert self._ended is not None
         return self._ended
 
-    async def deliver(self, event: FrameReceived) -> None:
-        """Hand over a frame of the link; waits while the reader is far behind."""
+    def deliver(self, event: FrameReceived) -> bool:
+        """Hand over a frame of the link.
+
+        Returns:
+            False when the reader is so far behind that the link is to be read no
+            further before `caught_up`.
+        """
+        self._used_at = monotonic()
+        if self._ended is not None:
+            return True
+        self._frames.append(event)
+        self._arrived.set()
+        return len(self._frames) < MAX_WAITING_FRAMES
+
+    async def caught_up(self) -> None:
+        """Wait until the reader is not far behind any more, or the channel ended."""
         while self._ended is None and len(self._frames) >= MAX_WAITING_FRAMES:
             self._room.clear()
             await self._room.wait()
-        self._used_at = monotonic()
-        if self._ended is None:
-            self._frames.append(event)
-            self._arrived.set()
 
     def end(
         self,

@@ -13,6 +13,7 @@ from websockets.exceptions import InvalidHandshake, InvalidURI
 
 from anp.channel.dial_errors import dial_problem
 from anp.channel.listener import websocket_logger
+from anp.channel.pipe import PromptConnection
 from anp.errors import CallError, ErrorKind
 from anp.identity.web.guard import FetchError
 
@@ -22,6 +23,10 @@ Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
 "Returns the addresses of a host that may be connected to; raises `FetchError`."
 
 _DEFAULT_PORT = {"ws": 80, "wss": 443}
+
+
+class _DialledConnection(PromptConnection, ClientConnection):
+    """See `PromptConnection`."""
 
 
 class _Connect(connect):
@@ -72,6 +77,7 @@ class Dialler:
             CallError: PEER_UNREACHABLE.
         """
         options: dict[str, Any] = {
+            "create_connection": _DialledConnection,
             "compression": None,
             "open_timeout": open_timeout,
             "ping_interval": ping_interval,

@@ -37,7 +37,7 @@ class HandshakeAnswers:
         guest: Guest | None,
         ours: Container[str],
         turn: Callable[[Callable[[], None]], Awaitable[None]],
-        pump: Callable[[], Awaitable[None]],
+        pump: Callable[[], None],
         allow_long: Callable[[int | None], None],
     ) -> None:
         """Begin on a link.
@@ -76,7 +76,7 @@ class HandshakeAnswers:
         await self._turn(
             lambda: self._core.key_checked(event.session_id, error, now=read_clocks())
         )
-        await self._pump()
+        self._pump()
 
     async def answer_hello(self, event: NeedHelloAnswer) -> None:
         """Answer `NeedHelloAnswer`."""
@@ -99,7 +99,7 @@ class HandshakeAnswers:
             self._allow_long(meta.common_max_message(event.meta))
             answer = partial(self._core.answer_hello, event.session_id, meta)
             await self._turn(lambda: answer(now=read_clocks()))
-        await self._pump()
+        self._pump()
 
     async def accepted(self, channel: Channel) -> None:
         """Have the peer's key remembered: only now its handshake is complete."""

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from websockets.asyncio.connection import Connection
@@ -41,7 +40,7 @@ from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.handshake_answers import HandshakeAnswers
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
-from anp.channel.pipe import Pipe
+from anp.channel.pipe import Pipe, Reader
 from anp.channel.refusals import CANNOT_SERVE, refusal_of
 from anp.channel.room import ChannelRoom
 from anp.channel.stranger_work import StrangerWork, counted, current_meter
@@ -49,6 +48,7 @@ from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.frames import Frame
+from anp.wire.keys import EphemeralKey
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import LostKey, text_size
 from anp.wire.replay import HelloMemory
@@ -90,26 +90,32 @@ class Link:
     ) -> None:
         self._pipe = Pipe(connection)
         self._guest = guest
-        self._strangers = strangers
+        self._channels: dict[str, Channel] = {}
         self._core = LinkCore(
             config,
             identity_for=identities.for_did,
             hellos=hellos,
             random_bytes=os.urandom,
+            make_key=EphemeralKey.of_system,
             now=time.monotonic(),
+        )
+        self._reader = Reader(
+            connection,
+            self._core,
+            channels=self._channels,
+            pump=self._pump,
+            guest=guest,
+            strangers=strangers,
         )
         self._config = config
         self._identities = identities
         self._acceptor = acceptor
         self._on_peer = on_peer
-        self._channels: dict[str, Channel] = {}
         self._opening: dict[str, asyncio.Future[Channel]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._rearmed = asyncio.Event()
         self._lost: str | None = None
         self._ended = asyncio.Event()
-        self._settled = asyncio.Event()
-        self._settled.set()
         self._proved = asyncio.Event()
         self._refused_keys: set[str] = set()
         limit = config.max_channels
@@ -140,7 +146,7 @@ class Link:
             keeper=keeper,
             guest=guest,
             ours=self._opening,
-            turn=self._turn,
+            turn=self._reader.turn,
             pump=self._pump,
             allow_long=self._allow_long_messages,
         )
@@ -171,18 +177,7 @@ class Link:
         timers = asyncio.create_task(self._watch_timer())
         reason = "connection lost"
         try:
-            async for text in self._pipe.connection:
-                if self._guest is not None:
-                    self._guest.read(len(text))
-                    if self._guest.stranger and self._pipe.has_more:
-                        # Others have their turn even when there is nothing to wait for.
-                        await asyncio.sleep(0)
-                await self._turn(partial(self._receive, text))
-                await self._pump()
-                while self._core.waits:
-                    # The rest waits on the network, not in our memory.
-                    self._settled.clear()
-                    await self._settled.wait()
+            await self._reader.read()
         except ConnectionClosed as exc:
             if exc.rcvd or exc.sent:
                 reason = f"connection lost: {exc}"
@@ -193,7 +188,7 @@ class Link:
             reason = self._pipe.farewell or reason
             self._lost = reason
             self._core.link_lost(reason)
-            await self._pump()
+            self._pump()
             self._ended.set()
             self._proved.set()
             timers.cancel()
@@ -202,18 +197,6 @@ class Link:
                 task.cancel()
             await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
             await self._pipe.close(1000, "")
-
-    async def _turn(self, piece: Callable[[], None]) -> None:
-        """Do what the peer wants done; work for a stranger waits for its turn."""
-        if self._guest is not None:
-            await self._guest.done(piece)
-            return
-        if self._strangers is not None:
-            self._strangers.give_way()
-        piece()
-
-    def _receive(self, text: str | bytes) -> None:
-        self._core.receive_text(text, now=read_clocks())
 
     async def open_channel(
         self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol
@@ -233,7 +216,7 @@ class Link:
         opening: asyncio.Future[Channel] = asyncio.get_running_loop().create_future()
         self._opening[session_id] = opening
         try:
-            await self._pump()
+            self._pump()
             channel = await opening
         finally:
             self._opening.pop(session_id, None)
@@ -261,7 +244,7 @@ class Link:
             self._core.leave_channel(
                 channel.id, "the peer has lost the key", unprocessed=True
             )
-            await self._pump()
+            self._pump()
         return renewed
 
     async def keep_key(self, channel: Channel, binding: str) -> None:
@@ -279,7 +262,7 @@ class Link:
         channel = await self.keys.resume(taken)
         if not self.alive:
             self._core.leave_channel(channel.id, "the connection was lost")
-            await self._pump()
+            self._pump()
             raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         return channel
 
@@ -298,7 +281,7 @@ class Link:
         sent = self._core.send_frame(
             channel_id, frame, now=read_clocks(), message_id=message_id
         )
-        await self._pump()
+        self._pump()
         return sent
 
     def max_payload(self, channel_id: str) -> int:
@@ -314,7 +297,7 @@ class Link:
     ) -> None:
         """Close one channel; the link stays."""
         self._core.close_channel(channel_id, code, reason, now=read_clocks())
-        await self._pump()
+        self._pump()
 
     async def close(self, reason: str = "closed", *, code: int = 1001) -> None:
         """Close the link and all channels on it; `code` is WebSocket's."""
@@ -343,24 +326,24 @@ class Link:
                     await self._rearmed.wait()
             except TimeoutError:
                 self._core.handle_timer(now=read_clocks())
-                await self._pump()
+                self._pump()
 
-    async def _pump(self) -> None:
+    def _pump(self) -> None:
         for text in self._core.messages_to_send():
             self._pipe.put(text)
         while (event := self._core.next_event()) is not None:
             if isinstance(event, FrameReceived):
                 channel = self._channels.get(event.channel_id)
-                if channel is not None:
-                    await channel.deliver(event)
+                if channel is not None and not channel.deliver(event):
+                    self._reader.held = True
                 continue
-            await self._act(event)
+            self._act(event)
             # Frames alone bring no timer forward.
             self._rearmed.set()
-        if not self._settled.is_set() and not self._core.waits:
-            self._settled.set()
+        if self._reader.held:
+            self._reader.settle()
 
-    async def _act(self, event: LinkEvent) -> None:
+    def _act(self, event: LinkEvent) -> None:
         match event:
             case NeedPeerKeyCheck():
                 self._spawn(self._handshakes.check_key(event))
@@ -388,8 +371,10 @@ class Link:
                 self._allow_long_messages()
                 self._proved.set()
             case NeedKey():
+                self._reader.held = True
                 self._spawn(self.keys.find(event))
             case NeedClaim():
+                self._reader.held = True
                 self._spawn(self.keys.claim(event))
             case LinkFault(code, detail):
                 self._fault(f"{int(code)}", detail)

@@ -50,7 +50,7 @@ class LinkKeys:
         resolver: Resolver,
         acceptor: _Acceptor,
         channels: Mapping[str, Channel],
-        pump: Callable[[], Coroutine[Any, Any, None]],
+        pump: Callable[[], None],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
         allow_long: Callable[[], None],
     ) -> None:
@@ -125,7 +125,7 @@ class LinkKeys:
         except BaseException:
             keeper.left(opened, leave)
             raise
-        await self._pump()
+        self._pump()
         channel = self._channels.get(opened.channel_id)
         if channel is None:
             raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
@@ -142,7 +142,7 @@ class LinkKeys:
                 block = await self._keeper.reserve(channel.opened)
             except PeerError as exc:
                 self._core.leave_channel(channel_id, exc.detail)
-                await self._pump()
+                self._pump()
                 return
             self._core.keys.reserved(channel_id, *block)
 
@@ -158,7 +158,7 @@ class LinkKeys:
                     "key given up connection=%s reason=%s", self.name, exc.detail
                 )
         self._core.claimed(event.channel_id, last, now=read_clocks())
-        await self._pump()
+        self._pump()
 
     async def find(self, event: NeedKey) -> None:
         """Take up a key that a peer uses, if it is the one of a protocol we serve."""
@@ -179,7 +179,7 @@ class LinkKeys:
             self._refuse(
                 event, PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "an error of ours")
             )
-        await self._pump()
+        self._pump()
 
     def _refuse(self, event: NeedKey, error: PeerError) -> None:
         self._core.refuse_key(event.channel_id, error, now=read_clocks())
@@ -198,7 +198,7 @@ class LinkKeys:
 
         def leave() -> None:
             self._core.leave_channel(channel_id, "its key was taken up elsewhere")
-            self._spawn(self._pump())
+            self._pump()
 
         self._leaves[channel_id] = leave
         return leave

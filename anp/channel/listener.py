@@ -19,6 +19,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from anp.channel.admission import Admission, DoorSocket, Guest
+from anp.channel.pipe import PromptConnection
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["Page", "PeerServers", "listen", "websocket_logger"]
@@ -70,7 +71,7 @@ def websocket_logger() -> logging.Logger:
     return library
 
 
-class _PeerPort(ServerConnection):
+class _PeerPort(PromptConnection, ServerConnection):
     """A connection that reads what a stranger sends piece by piece, each at its turn.
 
     The library answers control frames and puts fragments together as soon as bytes

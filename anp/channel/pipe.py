@@ -1,15 +1,24 @@
-"""The WebSocket of one link: what is to be sent waits here, and its end is orderly."""
+"""The WebSocket of one link: messages that arrive, those that leave, and its end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from websockets.asyncio.connection import Connection
-from websockets.exceptions import ConnectionClosed
-from websockets.protocol import State
+from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Event, State
 
-__all__ = ["DROP_TIME", "FAREWELL", "Pipe"]
+from anp.channel.admission import Guest
+from anp.channel.channel import Channel, read_clocks
+from anp.channel.core.link_core import LinkCore
+from anp.channel.stranger_work import StrangerWork
+from anp.wire.envelopes import is_binary
+
+__all__ = ["DROP_TIME", "FAREWELL", "Pipe", "PromptConnection", "Reader"]
 
 DROP_TIME = 0.5
 "Seconds that the other end of a dropped link has to read why."
@@ -45,13 +54,8 @@ class Pipe:
         by_peer = protocol.close_rcvd_then_sent
         return "the peer's daemon stopped" if by_peer else "our daemon stops"
 
-    @property
-    def has_more(self) -> bool:
-        """True if the next message is there already, and need not be waited for."""
-        return len(self.connection.recv_messages.frames) > 0
-
     def put(self, text: str | bytes) -> None:
-        """Have a text sent; bytes go as a binary message."""
+        """Have a message sent: a text, or bytes that `is_binary` tells from one."""
         connection = self.connection
         if (
             connection.paused
@@ -63,10 +67,11 @@ class Pipe:
             return
         # As `Connection.send` does, less the task that would have to wake up for it:
         # nothing waits, so it need not wait either.
-        if isinstance(text, bytes):
-            connection.protocol.send_binary(text)
+        data = text.encode() if isinstance(text, str) else text
+        if is_binary(data):
+            connection.protocol.send_binary(data)
         else:
-            connection.protocol.send_text(text.encode())
+            connection.protocol.send_text(data)
         connection.send_data()
 
     def finish(self) -> None:
@@ -78,7 +83,8 @@ class Pipe:
         """Send what is put, until `finish` or the end of the connection."""
         try:
             while (text := await self._outbox.get()) is not None:
-                await self.connection.send(text)
+                data = text.encode() if isinstance(text, str) else text
+                await self.connection.send(data, text=not is_binary(data))
                 self._outbox.task_done()
         except ConnectionClosed:
             # The reader sees the same end and tells everybody.
@@ -103,3 +109,121 @@ class Pipe:
     def allow(self, size: int) -> None:
         """Take messages of up to `size` bytes; the library ends the link above that."""
         self.connection.protocol.max_message_size = size
+
+
+class PromptConnection(Connection):
+    """A connection that gives a message to its reader as soon as it is there.
+
+    The library puts each into a queue and wakes up a task for it, which takes as long
+    as to decrypt it. What comes while nobody waits in `recv`, and what the reader does
+    not take, is received by it, as always.
+    """
+
+    take: Callable[[bytes], bool] | None = None
+    "Takes a text, as UTF-8, or a binary message; False: it does not take it now."
+
+    def process_event(self, event: Event) -> None:
+        """See the library's class; the messages come in their order either way."""
+        if (
+            self.take is not None
+            and isinstance(event, Frame)
+            and event.fin
+            and (event.opcode is Opcode.TEXT or event.opcode is Opcode.BINARY)
+            and (waiter := self.recv_messages.frames.get_waiter) is not None
+            and not waiter.done()
+        ):
+            # Nothing that came before is still in the queue, or just out of it.
+            data = bytes(event.data)
+            if is_binary(data) is (event.opcode is Opcode.BINARY) and self.take(data):
+                return
+        super().process_event(event)
+
+
+class Reader:
+    """Gives the messages of a connection to the core of its link, each at its turn.
+
+    Args:
+        channels: Those of the link, by their ids; read anew each time.
+        pump: Carries out what the core says.
+        guest: The place of a connection that the peer opened.
+        strangers: The work for strangers, which gives way to what comes on a connection
+            that we opened.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        core: LinkCore,
+        *,
+        channels: Mapping[str, Channel],
+        pump: Callable[[], None],
+        guest: Guest | None,
+        strangers: StrangerWork | None,
+    ) -> None:
+        self._connection = connection
+        self._core = core
+        self._channels = channels
+        self._pump = pump
+        self._guest = guest
+        self._strangers = guest.admission.work if guest is not None else strangers
+        self.held = False
+        "Set to take no more messages until the core and all channels can go on."
+        self._settled = asyncio.Event()
+
+    async def read(self) -> None:
+        """Read until the connection ends.
+
+        Raises:
+            ConnectionClosed: It did not end well.
+        """
+        if isinstance(self._connection, PromptConnection):
+            self._connection.take = self._take
+        with contextlib.suppress(ConnectionClosedOK):
+            while True:
+                text = await self._connection.recv()
+                # The rest waits on the network, not in our memory.
+                await self._released()
+                if self._guest is not None:
+                    self._guest.read(len(text))
+                    if self._guest.stranger:
+                        # Others have their turn even when there is nothing to wait for.
+                        await asyncio.sleep(0)
+                await self.turn(partial(self._receive, text))
+                self._pump()
+
+    def settle(self) -> None:
+        """Go on if the core does not wait for anything any more."""
+        if not self._core.waits:
+            self._settled.set()
+
+    async def turn(self, piece: Callable[[], None]) -> None:
+        """Do what the peer wants done; work for a stranger waits for its turn."""
+        if self._guest is not None:
+            await self._guest.done(piece)
+            return
+        if self._strangers is not None:
+            self._strangers.give_way()
+        piece()
+
+    async def _released(self) -> None:
+        while self.held:
+            while self._core.waits:
+                self._settled.clear()
+                await self._settled.wait()
+            self.held = False
+            for channel in [*self._channels.values()]:
+                await channel.caught_up()
+
+    def _receive(self, text: str | bytes) -> None:
+        self._core.receive_text(text, now=read_clocks())
+
+    def _take(self, data: bytes) -> bool:
+        """Take an envelope at once, unless something before it is still under way."""
+        if self.held or (self._guest is not None and self._guest.stranger):
+            return False
+        if not self._core.receive_envelope(data, now=read_clocks()):
+            return False
+        if self._strangers is not None:
+            self._strangers.give_way()
+        self._pump()
+        return True

@@ -13,4 +13,7 @@
 * `completion`: completion of peers, capabilities and ids in a shell.
 * `questions`: the questions of `anpd init`.
 * `words`: The first words of a command line, and the file that each is loaded from.
+* `grammar`: Commands made from the signatures of functions, over click.
+* `shells`: Installs the script with which a shell completes words of `anpd`.
+* `examples`: An example of each command, which its help shows at the end.
 """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated
 
-import typer
-from typer.exceptions import Abort, TyperException
+import click
 
+from anp.cli.grammar import Context, Option, parameters_of, with_context
 from anp.cli.output import Settings, fail, guarded, show_wide
 from anp.cli.words import RootGroup
 from anp.errors import EXIT_CODES, ErrorKind
@@ -18,41 +19,16 @@ __all__ = ["app", "run"]
 
 WIDE = "--wide"
 
-app = typer.Typer(
-    cls=RootGroup,
-    name="anpd",
-    help="A sidecar that lets any two AI agents talk to each other.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from anp.version import daemon_version
-
-        print(f"anpd {daemon_version()}")
-        raise typer.Exit
-
-
-@app.callback()
 def _root(
-    context: typer.Context,
+    context: Context,
     home: Annotated[
-        str | None, typer.Option(help="Folder with everything of one daemon.")
+        str | None, Option(help="Folder with everything of one daemon.")
     ] = None,
-    config: Annotated[str | None, typer.Option(help="Configuration file.")] = None,
-    debug: Annotated[
-        bool, typer.Option(help="Show tracebacks and debug logs.")
-    ] = False,
+    config: Annotated[str | None, Option(help="Configuration file.")] = None,
+    debug: Annotated[bool, Option(help="Show tracebacks and debug logs.")] = False,
     wide: Annotated[
-        bool, typer.Option("--wide", help="Tables and DIDs in their whole width.")
-    ] = False,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True)
+        bool, Option("--wide", help="Tables and DIDs in their whole width.")
     ] = False,
 ) -> None:
     settings: Settings = context.obj
@@ -65,10 +41,67 @@ def _root(
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
     for noisy in (
-        *("httpx", "httpcore", "httpx2", "httpcore2", "openai"),
+        *("httpx2", "httpcore2", "openai"),
         *("asyncio", "uvicorn.error"),
     ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def _eager(flag: str, help: str, act: Callable[[], None]) -> click.Option:
+    """Return an option that does something in place of a command."""
+
+    def callback(context: Context, parameter: click.Parameter, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            act()
+            raise click.exceptions.Exit
+
+    return click.Option(
+        [flag],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=callback,
+        help=help,
+    )
+
+
+def _version() -> None:
+    from anp.version import daemon_version
+
+    print(f"anpd {daemon_version()}")
+
+
+def _install_completion() -> None:
+    from anp.cli.shells import install_completion, shell_of
+
+    path = install_completion(app, shell_of(), Path.home())
+    print(f"wrote {path}; a new shell completes words of anpd")
+
+
+def _show_completion() -> None:
+    from anp.cli.shells import completion_script, shell_of
+
+    print(completion_script(app, shell_of()))
+
+
+app = RootGroup(
+    name="anpd",
+    help="A sidecar that lets any two AI agents talk to each other.",
+    params=[
+        *parameters_of(_root),
+        _eager("--version", "Print the version.", _version),
+        _eager(
+            "--install-completion",
+            "Have your shell complete commands, peers and capabilities.",
+            _install_completion,
+        ),
+        _eager("--show-completion", "Print what that writes.", _show_completion),
+    ],
+    callback=with_context(_root),
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+"The command `anpd`."
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -80,23 +113,22 @@ def run(arguments: Sequence[str]) -> int:
     if WIDE in ours:
         # It is typed behind the command, too.
         arguments = [WIDE, *(one for one in ours if one != WIDE), *rest]
-    command = typer.main.get_command(app)
 
     def work() -> int:
         try:
-            result = command.main(
+            result = app.main(
                 list(arguments), prog_name="anpd", standalone_mode=False, obj=settings
             )
-        except TyperException as exc:
+        except click.ClickException as exc:
             return _usage(settings, exc)
-        except Abort:
+        except click.Abort:
             raise KeyboardInterrupt from None
         return result if isinstance(result, int) else 0
 
     return guarded(settings, work)
 
 
-def _usage(settings: Settings, exc: TyperException) -> int:
+def _usage(settings: Settings, exc: click.ClickException) -> int:
     """Say what is wrong with the words of the command line."""
     context = getattr(exc, "ctx", None)
     where = context.command_path if context else "anpd"

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from anp.cli.local_http import LocalHttp, LostError
 from anp.cli.output import Settings
-from anp.errors import CallError, ErrorKind
+from anp.errors import AnpError, CallError, ErrorKind
 from anp.sidecar.home.home import Home, find_home
 from negotiation.exact_numbers import read_number, write_json
 
 if TYPE_CHECKING:
-    import typer
-
+    from anp.cli.grammar import Context
     from anp.sidecar.config.settings import Config
 
 __all__ = [
@@ -49,7 +49,7 @@ def home_of(settings: Settings) -> tuple[Home, bool]:
     return find_home(Path(settings.home) if settings.home else None)
 
 
-def client_of(context: typer.Context) -> Client:
+def client_of(context: Context) -> Client:
     """Return the local API of the daemon that the options mean."""
     return Client(home_of(context.obj)[0])
 
@@ -93,6 +93,14 @@ class Client:
     def get(self, path: str, **params: str) -> Any:
         """Return the JSON at `path`."""
         return _read(self._ask("GET", path, params=params)[1])
+
+    def peer_names(self) -> dict[str, str]:
+        """Return the name of each peer that has one, by its DID."""
+        # A table without names is better than none.
+        with suppress(AnpError, KeyError):
+            peers = self.get("/v1/peers")["peers"]
+            return {one["did"]: one["names"][0] for one in peers if one["names"]}
+        return {}
 
     def get_bytes(self, path: str, **params: str) -> bytes:
         """Return the bytes at `path`."""

@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
+from anp.cli.grammar import Context
 from anp.errors import AnpError
 
 __all__ = [
@@ -29,37 +28,37 @@ Ask = Callable[[str], Any]
 "Returns the JSON at a path of the local API."
 
 
-def complete_peer(context: typer.Context, incomplete: str) -> list[str]:
+def complete_peer(context: Context, incomplete: str) -> list[str]:
     """Return names of peers, and the DIDs of those without one."""
     return _words(context, incomplete, _peers)
 
 
-def complete_need(context: typer.Context, incomplete: str) -> list[str]:
+def complete_need(context: Context, incomplete: str) -> list[str]:
     """Return named needs, and the capabilities that this agent called."""
     return _words(context, incomplete, _needs)
 
 
-def complete_capability(context: typer.Context, incomplete: str) -> list[str]:
+def complete_capability(context: Context, incomplete: str) -> list[str]:
     """Return the capabilities of this agent."""
     return _words(context, incomplete, _capabilities)
 
 
-def complete_task(context: typer.Context, incomplete: str) -> list[str]:
+def complete_task(context: Context, incomplete: str) -> list[str]:
     """Return the ids of tasks."""
     return _words(context, incomplete, _tasks)
 
 
-def complete_negotiation(context: typer.Context, incomplete: str) -> list[str]:
+def complete_negotiation(context: Context, incomplete: str) -> list[str]:
     """Return the ids of negotiations."""
     return _words(context, incomplete, _negotiations)
 
 
-def complete_protocol(context: typer.Context, incomplete: str) -> list[str]:
+def complete_protocol(context: Context, incomplete: str) -> list[str]:
     """Return the beginnings of the hashes of protocols."""
     return _words(context, incomplete, _protocols)
 
 
-def complete_waiting(context: typer.Context, incomplete: str) -> list[str]:
+def complete_waiting(context: Context, incomplete: str) -> list[str]:
     """Return the ids of all that waits for the owner."""
     return _words(context, incomplete, _waiting)
 
@@ -110,7 +109,7 @@ def _waiting(ask: Ask) -> Iterator[str]:
 
 
 def _words(
-    context: typer.Context, incomplete: str, find: Callable[[Ask], Iterable[str]]
+    context: Context, incomplete: str, find: Callable[[Ask], Iterable[str]]
 ) -> list[str]:
     """Return what begins like the word that is being typed."""
     from anp.cli.client import Client

@@ -19,7 +19,7 @@ FIELD = re.compile(r"(?:(?P<name>[a-z_]+)=)?(?P<place>%[-#0 +]*\d*(?:\.\d+)?[a-z
 MAX_TEXT = 8_192
 "Characters of one value in a JSON line; a traceback is longer sometimes."
 
-NOISY = ("httpx", "httpcore", "httpx2", "httpcore2", "openai", "asyncio")
+NOISY = ("httpx2", "httpcore2", "openai", "asyncio")
 MORE_NOISY = ("uvicorn.error", "opentelemetry")
 "Libraries that are heard from `warning` on."
 

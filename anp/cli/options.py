@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from anp.cli.completion import (
     complete_capability,
     complete_negotiation,
     complete_peer,
     complete_protocol,
 )
+from anp.cli.grammar import Argument, Option
 
 __all__ = [
     "Capability",
@@ -25,13 +24,13 @@ __all__ = [
     "Port",
 ]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Data = Annotated[
-    str, typer.Option("--data", "-d", help="JSON, @FILE, or - for standard input.")
+    str, Option("--data", "-d", help="JSON, @FILE, or - for standard input.")
 ]
 Hash = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="HASH",
         help="Hash of the protocol, or its first characters.",
         autocompletion=complete_protocol,
@@ -39,28 +38,24 @@ Hash = Annotated[
 ]
 Capability = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="NAME",
         help="Its full name, or the short one.",
         autocompletion=complete_capability,
     ),
 ]
-Host = Annotated[str | None, typer.Option(help="Address to listen on.")]
+Host = Annotated[str | None, Option(help="Address to listen on.")]
 Id = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="ID",
         help="Id of the negotiation, or its first characters.",
         autocompletion=complete_negotiation,
     ),
 ]
-Note = Annotated[str, typer.Option(help="Reason; the peer reads it if you reject.")]
+Note = Annotated[str, Option(help="Reason; the peer reads it if you reject.")]
 PeerWord = Annotated[
     str,
-    typer.Argument(
-        metavar="PEER", help="Name, DID or URL.", autocompletion=complete_peer
-    ),
+    Argument(metavar="PEER", help="Name, DID or URL.", autocompletion=complete_peer),
 ]
-Port = Annotated[
-    int | None, typer.Option(help="Port to listen on; 0 takes a free one.")
-]
+Port = Annotated[int | None, Option(help="Port to listen on; 0 takes a free one.")]

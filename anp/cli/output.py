@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
 from negotiation.exact_numbers import write_json
@@ -143,17 +143,21 @@ def print_list(
     *,
     as_json: bool,
     notes: Iterable[Line] = (),
+    names: Callable[[], Mapping[str, str]] = dict,
 ) -> None:
     """Print rows in columns and notes below them, or with `--json` the whole answer.
 
     Args:
         answer: JSON of which the rows are a part.
         columns: Their heads, each with the key of a row or a function of it.
+        names: Finds the names of DIDs, which a terminal shows in their place.
     """
     if as_json:
         print_json(answer)
         return
-    for line in table(rows, columns, width=terminal_width()):
+    width = terminal_width()
+    known = {} if width is None else names()
+    for line in table(rows, columns, width=width, names=known):
         print(line)
     print_one(None, notes, as_json=False)
 
@@ -191,20 +195,28 @@ def transient(line: str) -> None:
     sys.stderr.flush()
 
 
+NO_NAMES: Final[Mapping[str, str]] = {}
+
+
 def table(
-    rows: Iterable[Any], columns: Mapping[str, Column], *, width: int | None = None
+    rows: Iterable[Any],
+    columns: Mapping[str, Column],
+    *,
+    width: int | None = None,
+    names: Mapping[str, str] = NO_NAMES,
 ) -> list[str]:
     """Return rows in columns as lines, plain enough for a pipe.
 
     Args:
         width: Characters that a line may have: DIDs are shortened in their middle, and
             then the longest columns at their ends. None gives DIDs whole.
+        names: Names by DID, which stand in the place of DIDs.
     """
     lines = [list(columns)]
-    lines += [
-        [_cell(row[c] if isinstance(c, str) else c(row)) for c in columns.values()]
-        for row in rows
-    ]
+    for row in rows:
+        found = (row[c] if isinstance(c, str) else c(row) for c in columns.values())
+        cells = map(_cell, found)
+        lines.append([names.get(cell, cell) for cell in cells])
     widths = _widths(lines)
     if width is not None and _total(widths) > width:
         lines = [[short_did(cell) for cell in cells] for cells in lines]

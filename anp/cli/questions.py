@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-import typer
+import click
 
 from anp.cli.output import progress
 
@@ -86,7 +86,7 @@ def ask_all(prompt: Callable[[str, str], str] | None = None) -> dict[str, str]:
 
 
 def _prompt(text: str, default: str) -> str:
-    return str(typer.prompt(text, default=default))
+    return str(click.prompt(text, default=default))
 
 
 def with_values(text: str, values: Mapping[str, str]) -> str:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
+
+from anp.cli.grammar import Commands, Context, OrderedGroup
 
 __all__ = ["WORDS", "RootGroup", "Word"]
 
@@ -111,18 +112,14 @@ WORDS: Final[Mapping[str, Word]] = {
 "All commands, in the order in which help lists them."
 
 
-class RootGroup(TyperGroup):
+class RootGroup(OrderedGroup):
     """The command `anpd`, which loads the commands below it when they are asked for."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**(settings | {"commands": None}))
         self.commands = _Commands()
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        """Return the words in the order of help."""
-        return list(WORDS)
-
-    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+    def format_commands(self, ctx: Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their summaries, without loading any."""
         limit = formatter.width - 6 - max(map(len, WORDS))
         with formatter.section("Commands"):
@@ -130,11 +127,17 @@ class RootGroup(TyperGroup):
                 [
                     (
                         name,
-                        TyperCommand(name, help=word.summary).get_short_help_str(limit),
+                        click.Command(name, help=word.summary).get_short_help_str(
+                            limit
+                        ),
                     )
                     for name, word in WORDS.items()
                 ]
             )
+
+
+def _command(name: str, word: Word) -> click.Command:
+    return click.Command(name, help=word.summary)
 
 
 class _Commands(MutableMapping[str, Any]):
@@ -145,10 +148,10 @@ class _Commands(MutableMapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            loaded = typer.Typer(rich_markup_mode=None)
+            loaded = Commands()
             file = f"anp.cli.commands.{WORDS[name].file}"
             import_module(file).register(loaded)
-            self._loaded |= typer.main.get_group(loaded).commands
+            self._loaded |= loaded.made
         return self._loaded[name]
 
     def __setitem__(self, name: str, command: Any) -> None:

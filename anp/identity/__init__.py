@@ -10,4 +10,5 @@
 * `address`: a peer as people write it: a name, a DID, a URL, or both.
 * `book`: the address book, and who was met first at an address.
 * `well_known`: the document `/.well-known/anp` at the port of a daemon.
+* `base58`: Base58 with Bitcoin's alphabet, as `did:key` and `did:all` write bytes.
 """

@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-import base58
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from anp.errors import ConfigError, ErrorCode, PeerError
+from anp.identity import base58
 from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyFormatError, KeyKind, key_of_multibase
 from anp.identity.ripemd import ripemd160
@@ -87,7 +87,7 @@ def check_owned_did(did: str) -> str:
                 raise _not_found(did, "holds neither a P-256 nor an Ed25519 key")
         case "all":
             try:
-                base58.b58decode_check(split_did_all(did)[0])
+                base58.decode_checked(split_did_all(did)[0])
             except ValueError:
                 raise _not_found(did, "is mistyped: its check digits differ") from None
         case method:
@@ -121,7 +121,7 @@ def did_key(public: bytes) -> str:
     point = _load_point(public).public_bytes(
         serialization.Encoding.X962, serialization.PublicFormat.CompressedPoint
     )
-    return f"did:key:z{base58.b58encode(_P256_PUB + point).decode('ascii')}"
+    return f"did:key:z{base58.encode(_P256_PUB + point)}"
 
 
 def key_of_did_key(did: str) -> bytes:
@@ -134,7 +134,7 @@ def key_of_did_key(did: str) -> bytes:
     match = _DID_KEY.fullmatch(did)
     if match is None:
         raise _not_found(did, "is not a did:key of a P-256 key")
-    data = base58.b58decode(match["encoded"])
+    data = base58.decode(match["encoded"])
     if not data.startswith(_P256_PUB) or len(data) != len(_P256_PUB) + 33:
         raise _not_found(did, "is not a did:key of a P-256 key")
     try:
@@ -154,7 +154,7 @@ def did_all(public: bytes, hostport: str | None = None) -> str:
     """
     _load_point(public)
     digest = ripemd160(hashlib.sha256(public).digest())
-    address = base58.b58encode_check(b"\x00" + digest).decode("ascii")
+    address = base58.encode_checked(b"\x00" + digest)
     did = f"did:all:{address}"
     if hostport is None:
         return did

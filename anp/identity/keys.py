@@ -22,6 +22,7 @@ __all__ = ["MAX_KEY_FILE", "PrivateKey"]
 MAX_KEY_FILE = 16 * 1024
 "Largest key file that is read, in bytes; a real one has 241."
 
+_ECDSA = ec.ECDSA(hashes.SHA256())
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 "Number of the points of P-256."
 
@@ -104,7 +105,7 @@ class PrivateKey:
         """
         if isinstance(self._key, ed25519.Ed25519PrivateKey):
             return self._key.sign(data)
-        r, s = decode_dss_signature(self._key.sign(data, ec.ECDSA(hashes.SHA256())))
+        r, s = decode_dss_signature(self._key.sign(data, _ECDSA))
         return r.to_bytes(32, "big") + s.to_bytes(32, "big")
 
     def derive(self, purpose: bytes, size: int = 32) -> bytes:

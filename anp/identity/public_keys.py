@@ -16,13 +16,13 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-import base58
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from anp.errors import AnpError
+from anp.identity import base58
 
 __all__ = [
     "KeyFormatError",
@@ -91,8 +91,8 @@ class PublicKey:
     @property
     def multibase(self) -> str:
         """The key as `Multikey` writes it, which also is the id of its `did:key`."""
-        encoded = base58.b58encode(_PREFIXES[self.kind] + self._compressed())
-        return f"z{encoded.decode('ascii')}"
+        encoded = base58.encode(_PREFIXES[self.kind] + self._compressed())
+        return f"z{encoded}"
 
     @property
     def jwk(self) -> dict[str, str]:
@@ -259,7 +259,7 @@ def _base58(text: str) -> bytes:
     if len(text) > MAX_TEXT:
         raise KeyFormatError("a key is too long")
     try:
-        data: bytes = base58.b58decode(text.encode("ascii"))
+        data: bytes = base58.decode(text)
     except (ValueError, UnicodeError):
         raise KeyFormatError("a key is not base58") from None
     return data

@@ -14,6 +14,8 @@ from anp.channel.channel import Channel
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import PURPOSE, KeyKeeper
 from anp.channel.links import Links
+from anp.errors import ConfigError
+from anp.extras import missing
 from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
 from anp.identity.dids import Identities, canonical_did
@@ -129,6 +131,8 @@ def make_peers(home: Home, config: Config) -> PeerParts:
     )
     own_web = load_own_web(home, config, key)
     identities = make_identities(key, config, own_web)
+    if config.cache.url and (reason := missing("redis")):
+        raise ConfigError(f"cache.url: {reason}")
     store = open_store(
         config.cache.path or home.store,
         url=config.cache.url,

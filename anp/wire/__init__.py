@@ -11,4 +11,5 @@
 * `moment`: a point in time on both clocks.
 * `side`: the common part of both sides of a handshake.
 * `outcome`: the limits of a handshake, and the events that it hands to its shell.
+* `encrypted`: What is encrypted in a message: its base64, and the envelope around it.
 """

@@ -11,117 +11,73 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from binascii import a2b_base64
+from datetime import UTC, datetime
 from functools import lru_cache
+from struct import Struct
 from typing import Final
 
-from pybase64 import b64decode, b64encode_as_string
+from pybase64 import b64encode
 
 from anp.errors import LocalError, PeerError
-from anp.wire.keys import SessionKeys
-from anp.wire.messages import (
+from anp.wire.encrypted import (
     IV_SIZE,
     TAG_SIZE,
-    EncryptedData,
     Envelope,
-    Message,
+    EnvelopeHead,
+    OpenData,
+    decode_sealed,
+)
+from anp.wire.keys import SessionKeys
+from anp.wire.messages import (
     UnreadableMessage,
-    decode_base64,
     format_timestamp,
-    parse_message,
-    render,
 )
 
 __all__ = [
-    "BINARY_MARK",
     "EXTENSION_BINARY",
     "EnvelopeWriter",
-    "OpenData",
     "binary_key_id",
+    "is_binary",
     "read_envelope",
-    "read_message",
 ]
 
 EXTENSION_BINARY: Final = "binary"
 "Name of our extension for envelopes without base64 and JSON."
 
-BINARY_MARK: Final = 0x01
+_MARK: Final = b"\x01"
 "First byte of a binary envelope; no JSON text begins with it."
 
 _CACHED_HEAD: Final = 2048
 "Most bytes of a head that is remembered; a usual one has 200."
 
-# Printable ASCII without quotation mark and backslash: the text stands for itself.
-_PLAIN: Final = r"[ !#-\[\]-~]"
 
-_USUAL: Final = re.compile(
-    r'\{"version": ?"(PLAIN*)", ?"type": ?"message", ?"timestamp": ?"PLAIN*", ?'
-    r'"messageId": ?"(PLAIN+)", ?"sourceDid": ?"(did:PLAIN*)", ?'
-    r'"destinationDid": ?"(did:PLAIN*)", ?"secretKeyId": ?"(PLAIN+)", ?'
-    r'"encryptedData": ?\{"iv": ?"([A-Za-z0-9+/]{16})", ?'
-    r'"tag": ?"([A-Za-z0-9+/]{21}[AQgw]==)", ?"ciphertext": ?"'.replace("PLAIN", _PLAIN)
+def _usual(pattern: bytes) -> re.Pattern[bytes]:
+    # Printable ASCII without quotation mark and backslash: the text stands for itself.
+    return re.compile(pattern.replace(b"PLAIN", rb"[ !#-\[\]-~]"))
+
+
+_START: Final = _usual(
+    rb'\{"version": ?"(PLAIN*)", ?"type": ?"message", ?"timestamp": ?"PLAIN*", ?'
+    rb'"messageId": ?"(PLAIN+)"([^{]*)\{"iv": ?"([A-Za-z0-9+/]{16})", ?'
+    rb'"tag": ?"([A-Za-z0-9+/]{21}[AQgw]==)", ?"ciphertext": ?"'
 )
-"An envelope as we and the official SDK write it, up to its ciphertext."
+"""An envelope as we and the official SDK write it, up to its ciphertext.
 
-_USUAL_END: Final = '"}}'
+The part between message id and iv is the same for a whole channel: see `_NAMES`.
+"""
 
+_NAMES: Final = _usual(
+    rb', ?"sourceDid": ?"(did:PLAIN*)", ?"destinationDid": ?"(did:PLAIN*)", ?'
+    rb'"secretKeyId": ?"(PLAIN+)", ?"encryptedData": ?'
+)
 
-class OpenData(EncryptedData):
-    """`encryptedData` that is decoded already."""
-
-    __slots__ = ("_authenticated", "_iv", "_sealed")
-    _iv: bytes
-    _sealed: bytes | memoryview
-    _authenticated: bytes | None
-
-    def __init__(
-        self, iv: bytes, sealed: bytes | memoryview, authenticated: bytes | None = None
-    ) -> None:
-        """Take an iv, and the ciphertext with the tag behind it.
-
-        Args:
-            authenticated: What the tag covers beside it: all that stands before the iv
-                of a binary envelope.
-        """
-        keep = object.__setattr__
-        keep(self, "_iv", iv)
-        keep(self, "_sealed", sealed)
-        keep(self, "_authenticated", authenticated)
-
-    @property
-    def iv(self) -> str:
-        """The iv in base64."""
-        return b64encode_as_string(self._iv)
-
-    @property
-    def tag(self) -> str:
-        """The tag in base64."""
-        return b64encode_as_string(self._sealed[-TAG_SIZE:])
-
-    @property
-    def ciphertext(self) -> str:
-        """The ciphertext in base64."""
-        return b64encode_as_string(self._sealed[:-TAG_SIZE])
-
-    def decode(self) -> tuple[bytes, bytes, bytes]:
-        """Return iv, tag and ciphertext."""
-        sealed = self._sealed
-        return self._iv, bytes(sealed[-TAG_SIZE:]), bytes(sealed[:-TAG_SIZE])
-
-    def iv_and_tag(self) -> tuple[bytes, bytes]:
-        """Return these two alone."""
-        return self._iv, bytes(self._sealed[-TAG_SIZE:])
-
-    def sealed(self) -> tuple[bytes, bytes | memoryview, bytes | None]:
-        """Return the iv, ciphertext and tag, and what the tag covers beside them."""
-        return self._iv, self._sealed, self._authenticated
+_END: Final = b'"}}'
 
 
-def read_message(data: str | bytes, *, max_size: int) -> Message:
-    """Read one WebSocket message; see `parse_message`."""
-    if len(data) <= max_size and (envelope := read_envelope(data)) is not None:
-        return envelope
-    return parse_message(data, max_size=max_size)
+def is_binary(message: bytes) -> bool:
+    """Say if a message goes as a binary one over the WebSocket, and not as a text."""
+    return message[:1] == _MARK
 
 
 def read_envelope(data: str | bytes) -> Envelope | None:
@@ -134,39 +90,50 @@ def read_envelope(data: str | bytes) -> Envelope | None:
         UnreadableMessage: It is in the binary form, and wrong.
     """
     if isinstance(data, str):
-        return _read_usual(data)
-    return _read_binary(data) if data[:1] == _MARK else None
+        return _read_usual(data.encode()) if data.isascii() else None
+    return _read_binary(data) if data[:1] == _MARK else _read_usual(data)
 
 
-def _read_usual(text: str) -> Envelope | None:
-    found = _USUAL.match(text)
-    if found is None or not text.endswith(_USUAL_END):
+def _read_usual(text: bytes) -> Envelope | None:
+    found = _START.match(text)
+    if found is None or not text.endswith(_END):
         return None
-    version, message_id, source, destination, key_id, iv, tag = found.groups()
+    version, message_id, names, iv, tag = found.groups()
+    head = (_read_names if len(names) <= _CACHED_HEAD else _named)(version, names)
+    if head is None:
+        return None
     try:
         # No character of a strict base64 has a meaning in JSON, so that a ciphertext
         # which can be decoded is one string and stands for itself.
-        ciphertext = decode_base64(text[found.end() : -len(_USUAL_END)])
+        ciphertext = memoryview(text)[found.end() : -len(_END)]
+        content = decode_sealed(ciphertext, a2b_base64(tag))
     except PeerError:
         return None
-    return Envelope(
-        raw={},
-        message_id=message_id,
-        source_did=source,
-        destination_did=destination,
-        secret_key_id=key_id,
-        encrypted_data=OpenData(b64decode(iv), ciphertext + b64decode(tag)),
-        version=version,
+    data = OpenData(a2b_base64(iv), content)
+    return Envelope(head, message_id.decode(), data)
+
+
+def _named(version: bytes, names: bytes) -> EnvelopeHead | None:
+    found = _NAMES.fullmatch(names)
+    if found is None:
+        return None
+    source, destination, key_id = found.groups()
+    return EnvelopeHead(
+        version.decode(), key_id.decode(), source.decode(), destination.decode()
     )
+
+
+# One channel has one head in each direction, so that it is read once.
+_read_names = lru_cache(maxsize=256)(_named)
 
 
 # The binary form
 
-_MARK: Final = bytes([BINARY_MARK])
 _LENGTH: Final = 2
 _TIME: Final = 8
+_LEAST: Final = 1 + _LENGTH + _TIME + _LENGTH + IV_SIZE + TAG_SIZE
+_read_length: Final = Struct(">H").unpack_from
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def _counted(data: bytes) -> bytes:
@@ -174,41 +141,37 @@ def _counted(data: bytes) -> bytes:
 
 
 def _read_binary(data: bytes) -> Envelope:
-    body = _LENGTH + 1 + int.from_bytes(data[1:3], "big")
+    if len(data) < _LEAST:
+        raise _unreadable("cut off")
+    body = _LENGTH + 1 + _read_length(data, 1)[0]
     named = body + _TIME + _LENGTH
-    start = named + int.from_bytes(data[named - _LENGTH : named], "big")
+    if len(data) < named:
+        raise _unreadable("cut off")
+    start = named + _read_length(data, named - _LENGTH)[0]
     sealed = start + IV_SIZE
     if len(data) < sealed + TAG_SIZE:
         raise _unreadable("cut off")
-    head = data[3:body]
-    version, key_id, source, destination = (
-        _read_head(head) if len(head) <= _CACHED_HEAD else _head_fields(head)
-    )
+    fields = data[3:body]
+    head = (_read_head if len(fields) <= _CACHED_HEAD else _head_of)(fields)
     message_id = _text(data[named:start])
     if not message_id:
         raise _unreadable("no messageId")
-    view = memoryview(data)
+    content = memoryview(data)[sealed:]
     return Envelope(
-        raw={},
-        message_id=message_id,
-        source_did=source,
-        destination_did=destination,
-        secret_key_id=key_id,
-        encrypted_data=OpenData(data[start:sealed], view[sealed:], data[:start]),
-        version=version,
+        head, message_id, OpenData(data[start:sealed], content, data[:start])
     )
 
 
 def binary_key_id(data: bytes) -> str | None:
     """Return the key id that the beginning of a binary envelope names, or None."""
     try:
-        return _head_fields(data[3 : 3 + int.from_bytes(data[1:3], "big")])[1]
+        head = _head_of(data[3 : 3 + int.from_bytes(data[1:3], "big")])
     except UnreadableMessage:
         return None
+    return head.secret_key_id
 
 
-def _head_fields(head: bytes) -> tuple[str, str, str, str]:
-    """Return version, secretKeyId, sourceDid and destinationDid."""
+def _head_of(head: bytes) -> EnvelopeHead:
     fields: list[bytes] = []
     at = 0
     while at < len(head) and len(fields) < 5:
@@ -220,11 +183,10 @@ def _head_fields(head: bytes) -> tuple[str, str, str, str]:
     version, key_id, source, destination = map(_text, fields)
     if not key_id or not (source.startswith("did:") and destination.startswith("did:")):
         raise _unreadable("its head names no key, or no DID")
-    return version, key_id, source, destination
+    return EnvelopeHead(version, key_id, source, destination)
 
 
-# One channel has one head in each direction, so that it is read once.
-_read_head = lru_cache(maxsize=256)(_head_fields)
+_read_head = lru_cache(maxsize=256)(_head_of)
 
 
 def _text(data: bytes) -> str:
@@ -264,23 +226,21 @@ class EnvelopeWriter:
         self.source_did = source_did
         self._cipher, key_id = keys.send_cipher, keys.secret_key_id
         self._binary = binary
-        head = render({"version": version, "type": "message", "timestamp": ""})
-        ids = {
-            "sourceDid": source_did,
-            "destinationDid": destination_did,
-            "secretKeyId": key_id,
-        }
         # Up to the text of the time, and from behind the message id to the iv.
-        self._before = head[: -len('"}')]
-        self._between = f',{render(ids)[1:-1]},"encryptedData":{{"iv":"'
+        self._before = f'{{"version":{_quoted(version)},"type":"message","timestamp":"'
+        self._between = (
+            f',"sourceDid":{_quoted(source_did)},'
+            f'"destinationDid":{_quoted(destination_did)},'
+            f'"secretKeyId":{_quoted(key_id)},"encryptedData":{{"iv":"'
+        )
         fields = version, key_id, source_did, destination_did
         names = b"".join(_counted(one.encode()) for one in fields)
         self._head = _MARK + _counted(names)
 
     def write(
         self, plaintext: bytes, *, message_id: str, iv: bytes, timestamp: datetime
-    ) -> str | bytes:
-        """Return a message that carries `plaintext`: JSON as a text, or binary.
+    ) -> bytes:
+        """Return a message that carries `plaintext`; see `is_binary`.
 
         Args:
             iv: 12 bytes that this key never had before.
@@ -293,28 +253,28 @@ class EnvelopeWriter:
         if self._binary:
             return self._written_binary(plaintext, message_id, iv, timestamp)
         sealed = self._cipher.encrypt(iv, plaintext, None)
-        tag, ciphertext = sealed[-TAG_SIZE:], memoryview(sealed)[:-TAG_SIZE]
-        # Base64 may be long, and needs no look at each character.
-        return "".join(
+        start = (
+            f'{self._before}{format_timestamp(timestamp)}","messageId":'
+            f"{_quoted(message_id)}{self._between}"
+        )
+        return b"".join(
             (
-                self._before,
-                format_timestamp(timestamp),
-                '","messageId":',
-                _quoted(message_id),
-                self._between,
-                b64encode_as_string(iv),
-                '","tag":"',
-                b64encode_as_string(tag),
-                '","ciphertext":"',
-                b64encode_as_string(ciphertext),
-                _USUAL_END,
+                start.encode(),
+                b64encode(iv),
+                b'","tag":"',
+                b64encode(sealed[-TAG_SIZE:]),
+                b'","ciphertext":"',
+                b64encode(memoryview(sealed)[:-TAG_SIZE]),
+                _END,
             )
         )
 
     def _written_binary(
         self, plaintext: bytes, message_id: str, iv: bytes, timestamp: datetime
     ) -> bytes:
-        milliseconds = (timestamp - _EPOCH) // _MILLISECOND
+        since = timestamp - _EPOCH
+        milliseconds = 86_400_000 * since.days + 1000 * since.seconds
+        milliseconds += since.microseconds // 1000
         start = b"".join(
             (
                 self._head,
@@ -325,7 +285,5 @@ class EnvelopeWriter:
         return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
 
 
-def _quoted(text: str) -> str:
-    if text.isascii() and text.isalnum():
-        return f'"{text}"'
-    return json.dumps(text)
+_quoted: Final = json.encoder.encode_basestring_ascii
+"Returns a text as JSON."

@@ -9,20 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.envelopes import EnvelopeWriter
-from anp.wire.keys import SessionKeys
-from anp.wire.messages import (
+from anp.wire.encrypted import (
     IV_SIZE,
     TAG_SIZE,
-    EncryptedData,
     Envelope,
+    OpenData,
     encode_base64,
 )
+from anp.wire.envelopes import EnvelopeWriter
+from anp.wire.keys import SessionKeys
 
 __all__ = [
     "FORMATS",
@@ -33,7 +34,6 @@ __all__ = [
     "check_envelope_dids",
     "check_envelope_version",
     "decode_frame",
-    "decrypt",
     "encode_frame",
     "encrypt",
     "find_format",
@@ -59,8 +59,7 @@ _TYPES = tuple(ProtocolType)
 _HEADERS = tuple(bytes((one << 8 - _TYPE_BITS,)) for one in _TYPES)
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """The plaintext of one encrypted message (ANP-11)."""
 
     protocol_type: ProtocolType
@@ -135,7 +134,7 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
     return Frame(_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:])
 
 
-def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
+def encrypt(cipher: AESGCM, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
     """Return `encryptedData`. The iv must be new for this key: never use one twice.
 
     Raises:
@@ -143,7 +142,7 @@ def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
     """
     if len(iv) != IV_SIZE:
         raise LocalError(f"an iv of {len(iv)} bytes, expected {IV_SIZE}")
-    sealed = AESGCM(key).encrypt(iv, plaintext, None)
+    sealed = cipher.encrypt(iv, plaintext, None)
     return {
         "iv": encode_base64(iv),
         "tag": encode_base64(sealed[-TAG_SIZE:]),
@@ -151,28 +150,14 @@ def encrypt(key: bytes, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
     }
 
 
-def decrypt(key: bytes, data: EncryptedData) -> bytes:
+def open_sealed(cipher: AESGCM, data: OpenData) -> bytes:
     """Return the plaintext.
 
     Raises:
         PeerError: `DECRYPTION_FAILED`.
     """
-    return open_sealed(AESGCM(key), *data.sealed())
-
-
-def open_sealed(
-    cipher: AESGCM,
-    iv: bytes,
-    sealed: bytes | memoryview,
-    authenticated: bytes | None,
-) -> bytes:
-    """Return the plaintext of what `EncryptedData.sealed` returned.
-
-    Raises:
-        PeerError: `DECRYPTION_FAILED`.
-    """
     try:
-        return cipher.decrypt(iv, sealed, authenticated)
+        return cipher.decrypt(*data)
     except InvalidTag:
         raise PeerError(
             ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext"
@@ -209,8 +194,7 @@ def seal(
         binary=False,
     )
     text = writer.write(plaintext, message_id=message_id, iv=iv, timestamp=timestamp)
-    assert isinstance(text, str)
-    return text
+    return text.decode()
 
 
 def check_envelope_dids(
@@ -254,4 +238,4 @@ def open_envelope(keys: SessionKeys, envelope: Envelope) -> bytes:
     """
     if envelope.secret_key_id != keys.secret_key_id:
         raise PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "secretKeyId is not ours")
-    return open_sealed(keys.receive_cipher, *envelope.encrypted_data.sealed())
+    return open_sealed(keys.receive_cipher, envelope.encrypted_data.sealed())

@@ -51,7 +51,7 @@ from dataclasses import replace
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import FrameFormat, find_format
-from anp.wire.keys import EphemeralKey, derive_keys
+from anp.wire.keys import derive_keys
 from anp.wire.messages import (
     DestinationHello,
     Finished,
@@ -76,6 +76,7 @@ from anp.wire.side import (
     GROUP,
     Handshake,
     HandshakeState,
+    MakeKey,
     RandomBytes,
     told_of,
 )
@@ -115,6 +116,7 @@ class Initiator(Handshake):
         meta: MetaProtocol,
         now: Moment,
         random_bytes: RandomBytes,
+        make_key: MakeKey | None = None,
     ) -> None:
         super().__init__(
             config,
@@ -124,9 +126,10 @@ class Initiator(Handshake):
             state=HandshakeState.EXPECT_DESTINATION_HELLO,
             now=now,
             random_bytes=random_bytes,
+            make_key=make_key,
             meta=replace(meta, version=highest_version(config.versions)),
         )
-        self._key = EphemeralKey.generate(random_bytes)
+        self._key = self._fresh_key()
         self._random = self._random_text()
         self._message_id = self._random_id()
         self._early_finished: Finished | None = None
@@ -230,6 +233,7 @@ class Responder(Handshake):
         hello: SourceHello,
         now: Moment,
         random_bytes: RandomBytes,
+        make_key: MakeKey | None = None,
     ) -> None:
         super().__init__(
             config,
@@ -239,6 +243,7 @@ class Responder(Handshake):
             state=HandshakeState.EXPECT_KEY_CHECK,
             now=now,
             random_bytes=random_bytes,
+            make_key=make_key,
             meta=MetaProtocol(),
         )
         self._hello = hello
@@ -338,7 +343,7 @@ class Responder(Handshake):
         self._events.append(NeedHelloReply(self._peer_did, self._peer_meta))
 
     def _answer(self, meta: MetaProtocol) -> None:
-        key = EphemeralKey.generate(self._random_bytes)
+        key = self._fresh_key()
         random = self._random_text()
         self._keys = derive_keys(
             key.exchange(self._key_exchange),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from anp.errors import ErrorCode, LocalError, PeerError
@@ -21,6 +22,7 @@ MAX_RANDOMS = 255
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _HASH_SIZE = 32
 _KEY_SIZE = 16
+_SHA256 = hashes.SHA256()
 _HEX_POINT = re.compile(r"(04[0-9a-fA-F]{128}|0[23][0-9a-fA-F]{64})")
 
 
@@ -52,11 +54,23 @@ class SessionKeys:
 class EphemeralKey:
     """A P-256 key for one handshake; nothing of it outlives that."""
 
-    def __init__(self, private_value: int) -> None:
-        """Take the private value, 1 to the order of the group less 1."""
+    def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
+        self._key = key
+
+    @classmethod
+    def of_value(cls, private_value: int) -> EphemeralKey:
+        """Return the key of a private value, 1 to the order of the group less 1."""
         if not 0 < private_value < _ORDER:
             raise LocalError("the private value is outside the group")
-        self._key = ec.derive_private_key(private_value, ec.SECP256R1())
+        return cls(ec.derive_private_key(private_value, ec.SECP256R1()))
+
+    @classmethod
+    def of_system(cls) -> EphemeralKey:
+        """Make a new key of the system's own randomness: for shells.
+
+        It takes a quarter of the time that `generate` does.
+        """
+        return cls(ec.generate_private_key(ec.SECP256R1()))
 
     @classmethod
     def generate(cls, random_bytes: Callable[[int], bytes]) -> EphemeralKey:
@@ -64,7 +78,7 @@ class EphemeralKey:
 
         128 bits more than the order has, so the remainder is as good as uniform.
         """
-        return cls(int.from_bytes(random_bytes(48), "big") % (_ORDER - 1) + 1)
+        return cls.of_value(int.from_bytes(random_bytes(48), "big") % (_ORDER - 1) + 1)
 
     @property
     def public_hex(self) -> str:
@@ -156,16 +170,10 @@ def _label(label: bytes, context: bytes) -> bytes:
 
 
 def _traffic_key(secret: bytes, label: bytes, context: bytes) -> bytes:
-    traffic = _expand(secret, _label(label, context), _HASH_SIZE)
+    expand = HKDFExpand(_SHA256, _HASH_SIZE, info=_label(label, context))
+    traffic = expand.derive(secret)
     return _hkdf(traffic, _label(b"key", traffic), _KEY_SIZE)
 
 
 def _hkdf(material: bytes, info: bytes, size: int) -> bytes:
-    """Return HKDF-SHA256 with a salt of zeros, which is that of no salt (RFC 5869)."""
-    return _expand(hmac.digest(bytes(_HASH_SIZE), material, "sha256"), info, size)
-
-
-def _expand(secret: bytes, info: bytes, size: int) -> bytes:
-    """Return at most one block of the output, so that there is nothing to chain."""
-    assert size <= _HASH_SIZE
-    return hmac.digest(secret, info + b"\x01", "sha256")[:size]
+    return HKDF(_SHA256, size, salt=None, info=info).derive(material)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import binascii
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pybase64 import b64decode, b64encode_as_string
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -22,6 +21,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import EncryptedData, Envelope, EnvelopeHead
 from anp.wire.meta_protocol import MetaProtocol
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
@@ -41,8 +41,6 @@ __all__ = [
     "SourceHello",
     "UnreadableMessage",
     "VerificationMethod",
-    "decode_base64",
-    "encode_base64",
     "format_timestamp",
     "make_heartbeat",
     "make_pong",
@@ -77,47 +75,29 @@ def render(message: dict[str, Any]) -> str:
     return _RENDER(message)
 
 
-def format_timestamp(moment: datetime) -> str:
-    """Return `moment` in UTC with milliseconds and Z (WIRE row 13).
+def format_timestamp(moment: datetime, *, milliseconds: bool = True) -> str:
+    """Return `moment` in UTC with Z, and with milliseconds (WIRE rows 11, 13).
 
     Raises:
         LocalError: `moment` has no time zone.
     """
     if moment.tzinfo is None:
         raise LocalError("a timestamp needs a time zone")
-    # The zone is left out of the text: that of `UTC` is always the same.
-    bare = (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat
-    return bare(timespec="milliseconds")[: -len("+00:00")] + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    second = _format_second(
+        moment.toordinal(), moment.hour, moment.minute, moment.second
+    )
+    if not milliseconds:
+        return f"{second}Z"
+    return f"{second}.{moment.microsecond // 1000:03}Z"
 
 
-def encode_base64(data: bytes) -> str:
-    """Return standard base64 with padding (WIRE row 26)."""
-    return b64encode_as_string(data)
+# A busy link writes many messages in one second.
+@lru_cache(maxsize=16)
+def _format_second(day: int, hour: int, minute: int, second: int) -> str:
+    return f"{date.fromordinal(day)}T{hour:02}:{minute:02}:{second:02}"
 
-
-def decode_base64(text: str) -> bytes:
-    """Read standard base64 with padding, in its one canonical spelling.
-
-    Raises:
-        PeerError: `DECRYPTION_FAILED`: it is anything else.
-    """
-    try:
-        data = b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        data = b""
-    # Unused bits before the padding could be anything; one value, one spelling. All
-    # before the last four characters has one anyway, and a frame may be long.
-    end = data[-((len(data) - 1) % 3 + 1) :] if data else b""
-    if len(text) != 4 * ((len(data) + 2) // 3) or encode_base64(end) != text[-4:]:
-        raise PeerError(ErrorCode.DECRYPTION_FAILED, "not canonical padded base64")
-    return data
-
-
-IV_SIZE = 12
-"Bytes of an iv (WIRE row 26)."
-
-TAG_SIZE = 16
-"Bytes of an authentication tag (WIRE row 26)."
 
 _CONFIG = ConfigDict(alias_generator=to_camel, extra="ignore")
 _MAX_EXPIRES_DIGITS = 20
@@ -207,46 +187,6 @@ class KeyShare:
     "The public key in hex."
 
 
-@dataclass(frozen=True, slots=True)
-class EncryptedData:
-    """`encryptedData` and `verifyData`, base64 as received (WIRE row 26)."""
-
-    __pydantic_config__ = _CONFIG
-
-    iv: StrictStr
-    "12 bytes."
-
-    tag: StrictStr
-    "16 bytes."
-
-    ciphertext: StrictStr
-    "As long as the plaintext."
-
-    def decode(self) -> tuple[bytes, bytes, bytes]:
-        """Return iv, tag and ciphertext.
-
-        Raises:
-            PeerError: `DECRYPTION_FAILED`: bad base64 or a wrong length.
-        """
-        return *self.iv_and_tag(), decode_base64(self.ciphertext)
-
-    def sealed(self) -> tuple[bytes, bytes | memoryview, bytes | None]:
-        """Return iv, ciphertext with tag, and what the tag covers too; see `decode`."""
-        iv, tag, ciphertext = self.decode()
-        return iv, ciphertext + tag, None
-
-    def iv_and_tag(self) -> tuple[bytes, bytes]:
-        """Return these two alone, since the ciphertext may be long; see `decode`."""
-        iv, tag = decode_base64(self.iv), decode_base64(self.tag)
-        if len(iv) != IV_SIZE or len(tag) != TAG_SIZE:
-            raise PeerError(
-                ErrorCode.DECRYPTION_FAILED,
-                f"iv of {len(iv)} and tag of {len(tag)} bytes, "
-                f"expected {IV_SIZE} and {TAG_SIZE}",
-            )
-        return iv, tag
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Received:
     __pydantic_config__ = _CONFIG
@@ -330,31 +270,24 @@ class Finished(_Received):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope(_Received):
-    """One encrypted `message` (WIRE row 26)."""
+class _EnvelopeFields:
+    """The fields of a `message` as they are read; see `Envelope`."""
+
+    __pydantic_config__ = _CONFIG
 
     message_id: _Text
-    "Names this message; not authenticated."
-
     source_did: _Did
-    "The sender; not authenticated, so compare it with the key's."
-
     destination_did: _Did
-    "The receiver; compare it too."
-
     secret_key_id: _Text
-    "Names the key."
-
     encrypted_data: EncryptedData
-    "The frame, encrypted."
-
     version: StrictStr | None = None
-    "Version of the message; None is that of its channel."
 
-    @property
-    def iv(self) -> bytes:
-        """The iv, 12 bytes. Raises PeerError (`DECRYPTION_FAILED`) if it is not."""
-        return self.encrypted_data.iv_and_tag()[0]
+    def envelope(self) -> Envelope:
+        """Return them as its channel needs them."""
+        head = EnvelopeHead(
+            self.version, self.secret_key_id, self.source_did, self.destination_did
+        )
+        return Envelope(head, self.message_id, self.encrypted_data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -412,7 +345,7 @@ _READERS: dict[str, TypeAdapter[Any]] = {
     "sourceHello": TypeAdapter(SourceHello),
     "destinationHello": TypeAdapter(DestinationHello),
     "finished": TypeAdapter(Finished),
-    "message": TypeAdapter(Envelope),
+    "message": TypeAdapter(_EnvelopeFields),
     "heartbeat": TypeAdapter(Heartbeat),
     "register": TypeAdapter(Register),
     "response": TypeAdapter(Response),
@@ -439,7 +372,7 @@ def parse_message(text: str | bytes, *, max_size: int) -> Message:
     if not isinstance(kind, str) or kind not in _READERS:
         raise UnreadableMessage(f"unknown message type {kind!r:.60}", value)
     try:
-        message: Message = _READERS[kind].validate_python({**value, "raw": value})
+        read = _READERS[kind].validate_python({**value, "raw": value})
     except PeerError as exc:
         raise UnreadableMessage(exc.detail, value) from None
     except ValidationError as exc:
@@ -448,6 +381,7 @@ def parse_message(text: str | bytes, *, max_size: int) -> Message:
         raise UnreadableMessage(
             f"{kind}: {where}: {first['msg']}"[:200], value
         ) from None
+    message: Message = read.envelope() if isinstance(read, _EnvelopeFields) else read
     return message
 
 

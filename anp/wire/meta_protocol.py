@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from anp.errors import ErrorCode, PeerError
@@ -389,6 +390,7 @@ def common_version(ours: Sequence[str], theirs: str) -> str | None:
     return max(common, key=_rank, default=None)
 
 
+@lru_cache(maxsize=64)
 def _rank(version: str) -> tuple[int, int]:
     # What we speak is a constant of ours, so a malformed one is lower than all.
     return read_version(version) or (-1, -1)

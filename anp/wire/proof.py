@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.messages import DestinationHello, SourceHello
+from anp.wire.messages import DestinationHello, SourceHello, format_timestamp
 
 __all__ = [
     "ED25519_KEY_TYPE",
@@ -54,10 +54,10 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 _ED25519_KEY = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY = re.compile(r"04[0-9a-fA-F]{128}")
 _CREATED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z", re.ASCII)
-_CREATED_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 _SIGNATURE_SIZE = 64
 _MAX_PROOF_VALUE = 88
 _ED25519_SIZE = 32
+_ECDSA = ec.ECDSA(hashes.SHA256())
 
 
 class Identity(Protocol):
@@ -112,12 +112,10 @@ def sign_hello(
     Raises:
         LocalError: `created` has no time zone, or the signer gave no 64 bytes.
     """
-    if created.tzinfo is None:
-        raise LocalError("proof.created needs a time zone")
     proof = {
         "type": ED25519_PROOF_TYPE if _is_ed25519(signer) else PROOF_TYPE,
         "verificationMethod": signer.key_id,
-        "created": created.astimezone(UTC).strftime(_CREATED_FORMAT),
+        "created": format_timestamp(created, milliseconds=False),
     }
     signature = signer.sign(canonical_bytes({**hello, "proof": proof}))
     if len(signature) != _SIGNATURE_SIZE:
@@ -245,7 +243,7 @@ def _splits(signature: bytes) -> Iterator[tuple[int, int]]:
 
 def _verifies(key: ec.EllipticCurvePublicKey, r: int, s: int, data: bytes) -> bool:
     try:
-        key.verify(encode_dss_signature(r, s), data, ec.ECDSA(hashes.SHA256()))
+        key.verify(encode_dss_signature(r, s), data, _ECDSA)
     except InvalidSignature:
         return False
     return True

@@ -115,11 +115,11 @@ class SendCounter:
         Raises:
             LocalError: A block has to be reserved first, or the key is used up.
         """
-        if self.needs_block or self._next >= MAX_COUNTER:
-            raise LocalError(f"counter {self._next} is not reserved, or the last one")
-        iv = self._salt + self._next.to_bytes(_COUNTER_SIZE, "big")
-        self._next += 1
-        return iv
+        count = self._next
+        if count >= MAX_COUNTER or self.needs_block:
+            raise LocalError(f"counter {count} is not reserved, or the last one")
+        self._next = count + 1
+        return self._salt + count.to_bytes(_COUNTER_SIZE, "big")
 
 
 class ReplayWindow:
@@ -164,8 +164,9 @@ class ReplayWindow:
         Raises:
             PeerError: See `check`.
         """
-        self.check(counter)
         ahead = counter - self._highest
+        if ahead <= 0 or counter >= MAX_COUNTER:
+            self.check(counter)
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _MASK if ahead < BLOCK else 1
             self._highest = counter

@@ -14,10 +14,10 @@ from enum import Enum, auto
 from typing import Any
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.frames import decrypt, encrypt
+from anp.wire.encrypted import IV_SIZE
+from anp.wire.frames import encrypt, open_sealed
 from anp.wire.keys import EphemeralKey, SessionKeys
 from anp.wire.messages import (
-    IV_SIZE,
     DestinationHello,
     Finished,
     Message,
@@ -51,6 +51,7 @@ __all__ = [
     "END_STATES",
     "Handshake",
     "HandshakeState",
+    "MakeKey",
     "RandomBytes",
     "told_of",
 ]
@@ -58,6 +59,9 @@ __all__ = [
 
 RandomBytes = Callable[[int], bytes]
 "Gives that many bytes nobody can guess."
+
+MakeKey = Callable[[], EphemeralKey]
+"Makes a key for one handshake; without it one is made of random bytes."
 
 VERSION = "1.0"
 "Version of the messages of the handshake itself, which every peer can read (ANP-78)."
@@ -92,7 +96,7 @@ _AWAITED = {
 }
 "The event that a state waits for, in words for people and for the peer."
 
-END_STATES = {HandshakeState.DONE, HandshakeState.FAILED}
+END_STATES = (HandshakeState.DONE, HandshakeState.FAILED)
 "States without a way out."
 
 
@@ -109,6 +113,7 @@ class Handshake(ABC):
         state: HandshakeState,
         now: Moment,
         random_bytes: RandomBytes,
+        make_key: MakeKey | None,
         meta: MetaProtocol,
     ) -> None:
         self._config = config
@@ -118,6 +123,7 @@ class Handshake(ABC):
         self._state = state
         self._deadline = now.monotonic + config.timeout
         self._random_bytes = random_bytes
+        self._make_key = make_key
         # The newest, to stamp what is sent.
         self._now = now
         self._keys: SessionKeys | None = None
@@ -281,15 +287,15 @@ class Handshake(ABC):
         if self._counts:
             iv = first_iv(iv[:SALT_SIZE])
         self._sent_iv = iv
-        verify_data = encrypt(self._keys.send_key, content, iv=iv)
+        verify_data = encrypt(self._keys.send_cipher, content, iv=iv)
         head = self._head("finished", self._random_id())
         self._outgoing.append(render({**head, "verifyData": verify_data}))
 
     def _complete(self, finished: Finished, now: Moment) -> None:
         """Check the peer's `finished` and end well."""
         assert self._keys is not None
-        iv, _, _ = finished.verify_data.decode()
-        content = decrypt(self._keys.receive_key, finished.verify_data)
+        data = finished.verify_data.sealed()
+        iv, content = data.nonce, open_sealed(self._keys.receive_cipher, data)
         if not hmac.compare_digest(
             _read_key_id(content).encode(), self._keys.secret_key_id.encode()
         ):
@@ -365,6 +371,11 @@ class Handshake(ABC):
                 timestamp=self._now.utc,
             )
         )
+
+    def _fresh_key(self) -> EphemeralKey:
+        if self._make_key is not None:
+            return self._make_key()
+        return EphemeralKey.generate(self._random_bytes)
 
     def _random_id(self) -> str:
         return self._random_bytes(16).hex()

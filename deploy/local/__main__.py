@@ -2,7 +2,8 @@
 
 Runs with the system's Python and nothing else:
 
-    python3 deploy/local .venv
+    python3 deploy/local .venv          # anpd with all extras
+    python3 deploy/local .venv demo     # what the demo needs, and no more
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
-REQUIREMENTS = HERE / "requirements.txt"
 PIP = ("-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off")
 
 OLDEST = (3, 11)
@@ -27,16 +27,17 @@ EVERY = 5.0
 
 
 def main(words: Sequence[str]) -> None:
-    """Make the environment in the folder that is named."""
+    """Make the environment in the folder that is named, from a list of packages."""
     if sys.version_info < OLDEST:
         version = ".".join(map(str, sys.version_info[:2]))
         sys.exit(
-            f"anpd needs Python 3.11 to 3.13, and {sys.executable} is {version}; "
+            f"anpd needs Python 3.11 to 3.14, and {sys.executable} is {version}; "
             "with another one: make demo PYTHON=python3.12"
         )
     folder = Path(words[0] if words else ".venv")
     python = folder / "bin" / "python"
-    packages = REQUIREMENTS.read_text("utf-8").count("==")
+    listed = HERE / f"{words[1] if len(words) > 1 else 'requirements'}.txt"
+    packages = listed.read_text("utf-8").count("==")
     with _step(1, f"makes {folder}, an environment of its own", "5 s"):
         if not python.exists():
             _run([sys.executable, "-m", "venv", str(folder)], {})
@@ -44,7 +45,7 @@ def main(words: Sequence[str]) -> None:
     with _step(2, title, "half a minute, and as long as 60 MB take to download"):
         needed = ["--require-hashes", "--no-deps", "--no-compile"]
         marks = {"Collecting ": "fetched", "Installing collected": "unpacks them"}
-        _run([str(python), *PIP, *needed, "-r", str(REQUIREMENTS)], marks, of=packages)
+        _run([str(python), *PIP, *needed, "-r", str(listed)], marks, of=packages)
     with _step(3, "installs anpd from this folder", "3 s"):
         own = ["--no-deps", "--no-build-isolation", "-e", str(PROJECT)]
         _run([str(python), *PIP, "-q", *own], {})

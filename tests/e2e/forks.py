@@ -33,7 +33,7 @@ PRELOADED: Final = (
     "anp.cli.app",
     "anp.sidecar.process.run",
     "anp.sidecar.calls.caller",
-    "httpx",
+    "httpx2",
     "uvicorn.lifespan.on",
     "uvicorn.loops.asyncio",
     "uvicorn.protocols.http.h11_impl",

@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.call import CallRequest
-from anp.wire.messages import encode_base64
+from anp.wire.encrypted import encode_base64
 from negotiation.exchange.limits import NegotiationLimits
 from negotiation.need import Need
 from tests.clauses import clause

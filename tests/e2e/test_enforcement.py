@@ -273,6 +273,6 @@ async def test_well_formed_dids_are_taken(tmp_path: Path) -> None:
 
 
 def _multibase(key: PrivateKey) -> str:
-    import base58
+    from anp.identity import base58
 
-    return "z" + base58.b58encode(b"\xed\x01" + key.public_bytes).decode()
+    return "z" + base58.encode(b"\xed\x01" + key.public_bytes)

@@ -38,9 +38,18 @@ HEAD = """\
 
 IMAGE_HEAD = "# What the image needs of constraints.txt; see `make constraints`.\n"
 
-LOCAL = FILE.parent / "deploy" / "local" / "requirements.txt"
-
-LOCAL_HEAD = "# What `make install` needs of constraints.txt; see `make constraints`.\n"
+LOCAL = [
+    (
+        FILE.parent / "deploy" / "local" / f"{name}.txt",
+        f"# What `make {command}` needs of constraints.txt; see `make constraints`.\n",
+        extras,
+    )
+    for name, command, extras in (
+        ("requirements", "install", ("all", "demo")),
+        ("demo", "demo", ("demo",)),
+    )
+]
+"Files of the two local installations: the whole, and the demo's alone."
 
 BUILD = ("hatchling", "editables")
 "What installs the project itself in place."
@@ -118,9 +127,10 @@ def main() -> None:
         with urlopen(request, timeout=60) as answer:
             pins.append((name, version, hashes_of(answer.read(), name, version)))
     FILE.write_text(render(HEAD, pins))
-    IMAGE.write_text(render(IMAGE_HEAD, _only(pins, needed_with("otel", "redis"))))
-    local = needed_with("demo") | needed_by(BUILD)
-    LOCAL.write_text(render(LOCAL_HEAD, _only(pins, local)))
+    IMAGE.write_text(render(IMAGE_HEAD, _only(pins, needed_with("all"))))
+    for file, head, extras in LOCAL:
+        needed = needed_with(*extras) | needed_by(BUILD)
+        file.write_text(render(head, _only(pins, needed)))
     print(f"{len(pins)} distributions, {sum(len(one[2]) for one in pins)} hashes")
 
 

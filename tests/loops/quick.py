@@ -99,6 +99,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
 OTHERS: Final = frozenset(
     {
         "a2a",
+        "anp",
         "anp/cli",
         "anp/cli/commands",
         "anp/cli/demo",

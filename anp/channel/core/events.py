@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from anp.errors import ErrorCode
 from anp.wire.frames import Frame, FrameFormat
@@ -156,8 +157,7 @@ class HandshakeRefused:
     "It did not answer in time."
 
 
-@dataclass(frozen=True, slots=True)
-class FrameReceived:
+class FrameReceived(NamedTuple):
     """A frame came in on a channel."""
 
     channel_id: str

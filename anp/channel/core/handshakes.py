@@ -37,6 +37,7 @@ from anp.wire.messages import (
 )
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
+from anp.wire.side import MakeKey
 
 __all__ = ["NOT_HERE", "TOO_MANY_CHANNELS", "Handshakes"]
 
@@ -82,6 +83,7 @@ class Handshakes:
         identity_for: Callable[[str], Identity | None],
         hellos: HelloMemory,
         random_bytes: Callable[[int], bytes],
+        make_key: MakeKey | None = None,
     ) -> None:
         self.limits = config
         "May be replaced; what is open stays."
@@ -89,6 +91,7 @@ class Handshakes:
         self._identity_for = identity_for
         self._hellos = hellos
         self._random_bytes = random_bytes
+        self._make_key = make_key
         self._dialing: dict[str, Initiator] = {}
         self._accepting: dict[str, _Accepting] = {}
         self._peer_keys: dict[str, tuple[str, bytes]] = {}
@@ -123,6 +126,7 @@ class Handshakes:
             meta=meta,
             now=now,
             random_bytes=self._random_bytes,
+            make_key=self._make_key,
         )
         self._dialing[initiator.session_id] = initiator
         self._set_deadline(initiator)
@@ -221,6 +225,7 @@ class Handshakes:
             hello=hello,
             now=now,
             random_bytes=self._random_bytes,
+            make_key=self._make_key,
         )
         self._accepting[hello.session_id] = _Accepting(responder, hello)
         self._set_deadline(responder)

@@ -12,7 +12,6 @@ from anp.channel.core.events import (
     FrameIgnored,
     FrameReceived,
     HandshakeRefused,
-    LinkEvent,
     LinkOutput,
     NeedClaim,
     RenewalDue,
@@ -26,15 +25,15 @@ from anp.channel.core.traffic import (
     Before,
     Crossed,
     FrameOverLimit,
+    FrameTooLarge,
     OpenChannel,
-    check_agreed,
     close_frame,
     key_id_in,
     missing_capability,
     reason_of_close,
 )
-from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.envelopes import read_message
+from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.envelopes import read_envelope
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import Identity
 from anp.wire.messages import (
@@ -49,16 +48,13 @@ from anp.wire.messages import (
     SourceHello,
     UnreadableMessage,
     make_pong,
+    parse_message,
 )
-from anp.wire.meta_protocol import plaintext_size
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory, counter_of
+from anp.wire.side import MakeKey
 
 __all__ = ["EXTENSION_CLOSE", "IDLE", "Before", "FrameTooLarge", "LinkCore"]
-
-
-class FrameTooLarge(AnpError):
-    """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
 
 
 class LinkCore:
@@ -70,6 +66,7 @@ class LinkCore:
     Args:
         identity_for: Our identity for a DID a peer addressed, or None.
         hellos: Memory of hellos, shared by all links of the daemon.
+        make_key: Makes the key of a handshake; None makes it of random bytes.
     """
 
     def __init__(
@@ -80,22 +77,26 @@ class LinkCore:
         hellos: HelloMemory,
         random_bytes: Callable[[int], bytes],
         now: float,
+        make_key: MakeKey | None = None,
     ) -> None:
         self._config = config
         self._must_open_by = now + config.first_channel_timeout
         self._random_bytes = random_bytes
         self._output = LinkOutput(config.max_faults, random_bytes)
+        # Both are asked for with every message.
+        self.messages_to_send = self._output.messages_to_send
+        self.next_event = self._output.next_event
         self._handshakes = Handshakes(
             config,
             self._output,
             identity_for=identity_for,
             hellos=hellos,
             random_bytes=random_bytes,
+            make_key=make_key,
         )
         self._channels: dict[str, OpenChannel] = {}
         self.keys = KeptKeys(config, self._output, self._channels)
         self._crossed = Crossed()
-        self._max_first_payload = plaintext_size(config.max_first_message)
         self._ever_open = False
 
     @property
@@ -136,28 +137,43 @@ class LinkCore:
         """Forget a handshake nobody waits for any more."""
         self._handshakes.abandon(session_id)
 
+    def receive_envelope(self, data: bytes, *, now: Moment) -> bool:
+        """Handle one WebSocket message if it is an envelope in its usual form.
+
+        Returns:
+            False: It is not, or too large; give it to `receive_text`.
+        """
+        size = len(data)
+        is_usual = self._ever_open and size <= self._config.max_message
+        if not is_usual and size > self.max_text:
+            return False
+        try:
+            envelope = read_envelope(data)
+            if envelope is None:
+                return False
+            self._receive_envelope(envelope, size, now=now)
+        except PeerError as exc:
+            self._fault(exc, now=now)
+        return True
+
     def receive_text(self, text: str | bytes, *, now: Moment) -> None:
         """Handle one WebSocket message. What is wrong with it becomes `PeerFault`."""
-        size = len(text)
-        if isinstance(text, str) and not text.isascii():
-            size = len(text.encode(errors="replace"))
-        limit = self._config.max_message
+        data = text.encode(errors="replace") if isinstance(text, str) else text
+        size, limit = len(data), self._config.max_message
         if not self._ever_open or size > limit:
             limit = self.max_text
         if size > limit:
             self._too_large(text, f"message of {size} bytes, limit {limit}", now=now)
-            return
-        try:
-            message = read_message(text, max_size=limit)
-            if isinstance(message, Envelope):
-                self._receive_envelope(message, size, now=now)
-            else:
-                self._route(message, now=now)
-        except UnreadableMessage as exc:
-            self._handshakes.answer_unreadable(exc, now=now)
-            self._output.fault(exc.code, exc.detail)
-        except PeerError as exc:
-            self._output.fault(exc.code, exc.detail)
+        elif not self.receive_envelope(data, now=now):
+            try:
+                self._route(parse_message(text, max_size=limit), size, now=now)
+            except PeerError as exc:
+                self._fault(exc, now=now)
+
+    def _fault(self, error: PeerError, *, now: Moment) -> None:
+        if isinstance(error, UnreadableMessage):
+            self._handshakes.answer_unreadable(error, now=now)
+        self._output.fault(error.code, error.detail)
 
     def _too_large(self, text: str | bytes, detail: str, *, now: Moment) -> None:
         """End the channel of a message that is too large, or a link without any."""
@@ -177,12 +193,7 @@ class LinkCore:
     def may_send(self, channel_id: str, frame: Frame) -> Before | None:
         """Return what has to happen before `send_frame`, or None."""
         channel = self._channels.get(channel_id)
-        if channel is None:
-            return None
-        if channel.needs_block:
-            return Before.BLOCK
-        too_long = len(frame.data) > self._max_first_payload
-        return Before.PROOF if too_long and not channel.proved else None
+        return None if channel is None else channel.may_send(frame)
 
     def send_frame(
         self,
@@ -199,22 +210,15 @@ class LinkCore:
                 one.
 
         Raises:
-            LocalError: The channel is not open (any more), or not both sides listed
-                the capability the frame needs (ANP-81).
-            FrameTooLarge: The protocol data is over what the peer takes.
+            LocalError: The channel is not open (any more); see also `OpenChannel.seal`.
         """
         channel = self._channels.get(channel_id)
         if channel is None:
             raise LocalError(f"no channel {channel_id}")
-        check_agreed(frame.protocol_type, channel.capabilities)
-        if len(frame.data) > channel.max_payload:
-            raise FrameTooLarge(
-                f"too_large: {len(frame.data)} bytes of protocol data, "
-                f"the peer takes {channel.max_payload}"
-            )
         message_id = message_id or self._random_bytes(16).hex()
         self._output.say([channel.seal(frame, message_id=message_id, now=now)])
-        self._look_at_use(channel)
+        if channel.renewal_due:
+            self._renew(channel)
         return message_id
 
     def close_channel(
@@ -306,19 +310,9 @@ class LinkCore:
                 unprocessed=unprocessed,
             )
 
-    def messages_to_send(self) -> list[str | bytes]:
-        """Return the messages to send now, in order, and forget them."""
-        return self._output.messages_to_send()
-
-    def next_event(self) -> LinkEvent | None:
-        """Return the oldest event not yet returned, or None."""
-        return self._output.next_event()
-
     def get_timer(self) -> float | None:
         """Return when `handle_timer` is due, or None."""
-        due = [channel.opened.expires_at for channel in self._channels.values()]
-        renewals = (channel.renew_at for channel in self._channels.values())
-        due += [renew_at for renew_at in renewals if renew_at is not None]
+        due = [channel.due for channel in self._channels.values()]
         if not self._ever_open:
             due.append(self._must_open_by)
         return min([*due, *self._handshakes.deadlines.values()], default=None)
@@ -330,8 +324,7 @@ class LinkCore:
             if now.monotonic >= channel.opened.expires_at:
                 self._end(channel_id, KEY_EXPIRED, by_peer=False)
             elif channel.renew_at is not None and now.monotonic >= channel.renew_at:
-                channel.renew_at = None
-                self._output.tell(RenewalDue(channel_id))
+                self._renew(channel)
         if not self._ever_open and now.monotonic >= self._must_open_by:
             self._must_open_by = float("inf")
             self._output.tell(CloseLink(1008, "no channel was opened"))
@@ -360,8 +353,10 @@ class LinkCore:
         del self._channels[channel_id]
         self._output.ended(channel_id, reason, by_peer=by_peer, unprocessed=unprocessed)
 
-    def _route(self, message: Message, *, now: Moment) -> None:
+    def _route(self, message: Message, size: int, *, now: Moment) -> None:
         match message:
+            case Envelope():
+                self._receive_envelope(message, size, now=now)
             case Heartbeat(message="ping"):
                 self._output.say([make_pong(message, timestamp=now.utc)])
             case Heartbeat() | Register():
@@ -436,10 +431,9 @@ class LinkCore:
             now=now,
         )
 
-    def _look_at_use(self, channel: OpenChannel) -> None:
-        if channel.renew_at is not None and channel.renewal_due:
-            channel.renew_at = None
-            self._output.tell(RenewalDue(channel.opened.channel_id))
+    def _renew(self, channel: OpenChannel) -> None:
+        channel.renew_at = None
+        self._output.tell(RenewalDue(channel.opened.channel_id))
 
     def _open(self, channel: OpenChannel, envelope: Envelope, *, now: Moment) -> None:
         opened = channel.opened
@@ -465,11 +459,17 @@ class LinkCore:
             channel.proved = True
             channel.sent_ids.clear()
             self._output.tell(ChannelProved(opened.channel_id))
-        self._look_at_use(channel)
+        if channel.renewal_due:
+            self._renew(channel)
+        self._heard(channel, frame, envelope.message_id, now=now)
+
+    def _heard(
+        self, channel: OpenChannel, frame: Frame, message_id: str, *, now: Moment
+    ) -> None:
+        opened = channel.opened
         if frame.protocol_type is ProtocolType.APPLICATION:
             # Neither an optional type nor a word about the channel itself.
-            received = FrameReceived(opened.channel_id, frame, envelope.message_id)
-            self._output.tell(received)
+            self._output.tell(FrameReceived(opened.channel_id, frame, message_id))
             return
         missing = missing_capability(frame.protocol_type, channel.capabilities)
         if missing is not None:
@@ -481,7 +481,7 @@ class LinkCore:
             unprocessed = reason == IDLE and opened.role is ChannelRole.REQUESTER
             self._end(opened.channel_id, reason, by_peer=True, unprocessed=unprocessed)
             return
-        self._output.tell(FrameReceived(opened.channel_id, frame, envelope.message_id))
+        self._output.tell(FrameReceived(opened.channel_id, frame, message_id))
 
     def _ignore(self, channel: OpenChannel, missing: str, *, now: Moment) -> None:
         """Drop a frame that needs a capability of both sides; too many end it all."""

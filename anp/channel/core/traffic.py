@@ -15,12 +15,13 @@ from typing import Final
 
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
-from anp.errors import ErrorCode, LocalError, PeerError
+from anp.errors import AnpError, ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead
 from anp.wire.envelopes import (
-    BINARY_MARK,
     EXTENSION_BINARY,
     EnvelopeWriter,
     binary_key_id,
+    is_binary,
 )
 from anp.wire.frames import (
     Frame,
@@ -32,8 +33,8 @@ from anp.wire.frames import (
     open_sealed,
 )
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import IV_SIZE, Envelope, MetaProtocol
-from anp.wire.meta_protocol import Capability, text_size
+from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import Capability, plaintext_size, text_size
 from anp.wire.moment import Moment
 from anp.wire.replay import (
     EXTENSION_COUNTER,
@@ -55,6 +56,7 @@ __all__ = [
     "NEEDED",
     "OpenChannel",
     "FrameOverLimit",
+    "FrameTooLarge",
     "check_agreed",
     "close_frame",
     "key_id_in",
@@ -154,6 +156,10 @@ MAX_FRAMES: Final = 16
 "Frames of one channel that are let go; more is no crossing."
 
 
+class FrameTooLarge(AnpError):
+    """A payload is larger than the peer takes; nothing was sent (WIRE row 34)."""
+
+
 class FrameOverLimit(PeerError):
     """A message is larger than its channel takes, so that the channel ends."""
 
@@ -172,7 +178,7 @@ def key_id_in(text: str | bytes) -> str | None:
 
     It is not authenticated, and good for ending that channel of the same link alone.
     """
-    if isinstance(text, bytes) and text[:1] == bytes([BINARY_MARK]):
+    if isinstance(text, bytes) and is_binary(text):
         return binary_key_id(text)
     ends = text[:LOOK_AT], text[-LOOK_AT:]
     for end in ends:
@@ -245,7 +251,13 @@ class OpenChannel:
         )
         self.keys = keys
         self._takes_binary = EXTENSION_BINARY in opened.extensions
-        self._terms = opened.peer_did, opened.local_did, opened.frame_format.version
+        # The head of each message of a peer that names the version, as ours does.
+        self._head = EnvelopeHead(
+            opened.frame_format.version,
+            keys.secret_key_id,
+            opened.peer_did,
+            opened.local_did,
+        )
         self._writer = EnvelopeWriter(
             keys,
             source_did=opened.local_did,
@@ -264,6 +276,7 @@ class OpenChannel:
         self.claimed = -1
         self.first_counter = counter.next if counter else 0
         self._config = config
+        self._max_first_payload = plaintext_size(config.max_first_message)
         self._counter = counter
         self._window = window
         self._seen_ivs = seen_ivs
@@ -346,16 +359,30 @@ class OpenChannel:
         """True if counters have to be reserved before anything is sent."""
         return self._counter is not None and self._counter.needs_block
 
+    def may_send(self, frame: Frame) -> Before | None:
+        """Return what has to happen before a frame is sealed, or None."""
+        if self.needs_block:
+            return Before.BLOCK
+        if self.proved or len(frame.data) <= self._max_first_payload:
+            return None
+        return Before.PROOF
+
+    @property
+    def due(self) -> float:
+        """When the key expires or has to be renewed, on the clock of `now`."""
+        expires_at = self.opened.expires_at
+        return expires_at if self.renew_at is None else min(self.renew_at, expires_at)
+
     @property
     def renewal_due(self) -> bool:
-        """True if the key carried so much that its requester has to renew it."""
-        if self.opened.role is not ChannelRole.REQUESTER:
+        """True if we are the requester and the key carried as much as it may."""
+        if self.renew_at is None:
             return False
-        renewal = self._config.renewal
         if self._counter is not None and self._window is not None:
-            most = renewal.messages
+            most = self._config.renewal.messages
             return self._counter.next >= most or self._window.highest >= most
-        return max(self._sent, len(self._seen_ivs or ())) >= renewal.plain_messages
+        most = self._config.renewal.plain_messages
+        return max(self._sent, len(self._seen_ivs or ())) >= most
 
     def keep(self) -> tuple[int, int]:
         """Go on with reserved counters and claimed blocks only, as a kept key has to.
@@ -381,8 +408,21 @@ class OpenChannel:
         assert self._counter is not None
         self._counter.reserve(first, end)
 
-    def seal(self, frame: Frame, *, message_id: str, now: Moment) -> str | bytes:
-        """Return one frame as a `message`; bytes with the extension `binary`."""
+    def seal(self, frame: Frame, *, message_id: str, now: Moment) -> bytes:
+        """Return one frame as a `message`, binary if both listed that extension.
+
+        Raises:
+            LocalError: Not both sides listed the capability that the frame needs
+                (ANP-81), or the key is used up.
+            FrameTooLarge: The protocol data is over what the peer takes.
+        """
+        if frame.protocol_type is not ProtocolType.APPLICATION:
+            check_agreed(frame.protocol_type, self.capabilities)
+        if len(frame.data) > self.max_payload:
+            raise FrameTooLarge(
+                f"too_large: {len(frame.data)} bytes of protocol data, "
+                f"the peer takes {self.max_payload}"
+            )
         if self._counter is not None:
             iv = self._counter.take()
         elif self._sent >= MAX_PLAIN_SENT:
@@ -410,24 +450,29 @@ class OpenChannel:
                 when the key is used up.
             FrameOverLimit: It has more bytes than both sides agreed on.
         """
-        peer_did, local_did, version = self._terms
-        check_envelope_dids(envelope, source_did=peer_did, destination_did=local_did)
-        check_envelope_version(envelope, version)
-        iv, sealed, head = envelope.encrypted_data.sealed()
-        if head is not None and not self._takes_binary:
+        head = self._head
+        if envelope.head != head:
+            check_envelope_dids(
+                envelope,
+                source_did=head.source_did,
+                destination_did=head.destination_did,
+            )
+            check_envelope_version(envelope, self.opened.frame_format.version)
+        data = envelope.encrypted_data.sealed()
+        if data.covered is not None and not self._takes_binary:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"
             )
-        plaintext = open_sealed(self.keys.receive_cipher, iv, sealed, head)
+        plaintext = open_sealed(self.keys.receive_cipher, data)
         # Only what decrypts is remembered, or anybody could fill the memory.
         if self._window is not None:
-            counter = counter_of(iv)
+            counter = counter_of(data.nonce)
             if self.kept and counter > self.claimed:
                 self._window.check(counter)
                 return None
             self._window.add(counter)
         elif self._seen_ivs is not None:
-            self._seen_ivs.check(iv)
+            self._seen_ivs.check(data.nonce)
         agreed = self._max_message
         if agreed is not None and len(plaintext) > agreed:
             raise FrameOverLimit(

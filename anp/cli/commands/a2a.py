@@ -6,9 +6,8 @@ import re
 import time
 from typing import Annotated
 
-import typer
-
 from anp.cli.client import home_of
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError, ErrorKind, UnknownError
@@ -17,35 +16,33 @@ __all__ = ["register"]
 
 Gateway = Annotated[
     bool,
-    typer.Option(
-        "--gateway", help="Of local agents that use the gateway, not of callers."
-    ),
+    Option("--gateway", help="Of local agents that use the gateway, not of callers."),
 ]
-CallerName = Annotated[str, typer.Argument(help="Name of the caller.")]
+CallerName = Annotated[str, Argument(help="Name of the caller.")]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    group = typer.Typer(help="Callers of the A2A face.", no_args_is_help=True)
-    tokens = typer.Typer(help="Tokens of callers.", no_args_is_help=True)
+    group = Commands(help="Callers of the A2A face.")
+    tokens = Commands(help="Tokens of callers.")
     tokens.command("add")(add)
     tokens.command("list")(listed)
     tokens.command("revoke")(revoke)
-    group.add_typer(tokens, name="tokens")
-    app.add_typer(group, name="a2a")
+    group.add(tokens, "tokens")
+    app.add(group, "a2a")
 
 
 def add(
-    context: typer.Context,
+    context: Context,
     name: CallerName,
     expose: Annotated[
         list[str] | None,
-        typer.Option(help="Capability that this caller may use; default as for peers."),
+        Option(help="Capability that this caller may use; default as for peers."),
     ] = None,
     gateway: Gateway = False,
     days: Annotated[
         float | None,
-        typer.Option(min=0.001, help="Days for which it counts; default for ever."),
+        Option(min=0.001, help="Days for which it counts; default for ever."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -85,9 +82,7 @@ def add(
     print_one(told, lines, as_json=as_json)
 
 
-def listed(
-    context: typer.Context, gateway: Gateway = False, as_json: Json = False
-) -> None:
+def listed(context: Context, gateway: Gateway = False, as_json: Json = False) -> None:
     """Show the callers that have a token."""
     from anp.sidecar.a2a.door.tokens import token_book
 
@@ -118,7 +113,7 @@ def _time(at: float | None, nothing: str) -> str:
 
 
 def revoke(
-    context: typer.Context,
+    context: Context,
     name: CallerName,
     gateway: Gateway = False,
     as_json: Json = False,

@@ -6,10 +6,9 @@ import json
 import time
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import client_of
 from anp.cli.commands.protocol_actions import seconds_of
+from anp.cli.grammar import Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import (
     Column,
@@ -24,44 +23,40 @@ from anp.cli.output import (
 
 __all__ = ["calls_app", "register"]
 
-calls_app = typer.Typer(
-    no_args_is_help=True, help="Calls that your agent made and served."
-)
+calls_app = Commands(help="Calls that your agent made and served.")
 
-Lines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Lines = Annotated[bool, Option("--json", help="Print one JSON object a line.")]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(calls_app, name="calls")
+    app.add(calls_app, "calls")
     app.command("tap")(tap)
 
 
 @calls_app.command("list")
 def list_calls(
-    context: typer.Context,
+    context: Context,
     made: Annotated[
-        bool, typer.Option("--made", help="Only calls that your agent made.")
+        bool, Option("--made", help="Only calls that your agent made.")
     ] = False,
     served: Annotated[
-        bool, typer.Option("--served", help="Only calls of peers, refused ones too.")
+        bool, Option("--served", help="Only calls of peers, refused ones too.")
     ] = False,
-    peer: Annotated[str, typer.Option(help="Only with this peer.")] = "",
-    capability: Annotated[str, typer.Option(help="Only of this capability.")] = "",
+    peer: Annotated[str, Option(help="Only with this peer.")] = "",
+    capability: Annotated[str, Option(help="Only of this capability.")] = "",
     protocol: Annotated[
         str,
-        typer.Option(help="Only through this one: URI, hash or its beginning."),
+        Option(help="Only through this one: URI, hash or its beginning."),
     ] = "",
     outcome: Annotated[
-        str, typer.Option(help="Only with this outcome; failed is all but good ones.")
+        str, Option(help="Only with this outcome; failed is all but good ones.")
     ] = "",
-    since: Annotated[str, typer.Option(help="Only the last 90s, 30m, 12h or 7d.")] = "",
-    limit: Annotated[
-        int, typer.Option(min=1, max=1000, help="Most calls in a page.")
-    ] = 50,
+    since: Annotated[str, Option(help="Only the last 90s, 30m, 12h or 7d.")] = "",
+    limit: Annotated[int, Option(min=1, max=1000, help="Most calls in a page.")] = 50,
     after: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Start after this place, which the page before printed at its end."
         ),
     ] = "",
@@ -102,13 +97,20 @@ def list_calls(
     }
     notes = [] if more is None else [f"next page: the same command with --after {more}"]
     answer = {"calls": found, "next": more}
-    print_list(answer, found, columns, as_json=as_json, notes=notes)
+    print_list(
+        answer,
+        found,
+        columns,
+        as_json=as_json,
+        notes=notes,
+        names=client.peer_names,
+    )
 
 
 def tap(
-    context: typer.Context,
+    context: Context,
     everything: Annotated[
-        bool, typer.Option("--all", help="All events, not only calls that end.")
+        bool, Option("--all", help="All events, not only calls that end.")
     ] = False,
     as_json: Lines = False,
 ) -> None:

@@ -9,9 +9,8 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from anp.cli.client import home_of, load_settings
+from anp.cli.grammar import Commands, Context
 from anp.cli.options import Json
 from anp.cli.output import Settings, print_json, print_one
 
@@ -20,16 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-config_app = typer.Typer(no_args_is_help=True, help="The configuration.")
+config_app = Commands(help="The configuration.")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(config_app, name="config")
+    app.add(config_app, "config")
 
 
 @config_app.command("show")
-def show_config(context: typer.Context, as_json: Json = False) -> None:
+def show_config(context: Context, as_json: Json = False) -> None:
     """Show every setting in effect, defaults included, without secrets."""
     shown = _shown(load_settings(context.obj))
     print_one(shown, _told(shown), as_json=as_json)
@@ -49,14 +48,14 @@ def _told(shown: dict[str, Any]) -> Iterator[str]:
 
 
 @config_app.command("check")
-def check_config(context: typer.Context, as_json: Json = False) -> None:
+def check_config(context: Context, as_json: Json = False) -> None:
     """Check the configuration, and print the first error."""
     load_settings(context.obj)
     print_one({"ok": True}, ["the configuration has no errors"], as_json=as_json)
 
 
 @config_app.command("path")
-def config_path(context: typer.Context, as_json: Json = False) -> None:
+def config_path(context: Context, as_json: Json = False) -> None:
     """List the configuration files, weakest first, and which of them exist."""
     from anp.sidecar.config.load import config_files
 

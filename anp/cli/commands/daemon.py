@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from anp.cli.call import CallLine, make_call, shows_phases
 from anp.cli.client import home_of, load_settings
 from anp.cli.completion import complete_need, complete_peer
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Data, Host, Json, Port
 from anp.cli.output import Line, Settings, print_one
 from anp.errors import CallError, ConfigError, ErrorKind
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
     app.command("init")(init)
     app.command("up")(up)
@@ -32,8 +31,8 @@ def register(app: typer.Typer) -> None:
 
 
 def init(
-    context: typer.Context,
-    method: Annotated[str, typer.Option(help="did:key or did:all.")] = "did:key",
+    context: Context,
+    method: Annotated[str, Option(help="did:key or did:all.")] = "did:key",
     as_json: Json = False,
 ) -> None:
     """Make keys, a DID and a configuration."""
@@ -67,12 +66,12 @@ def init(
 
 
 def up(
-    context: typer.Context,
+    context: Context,
     host: Host = None,
     port: Port = None,
     a2a: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--a2a",
             min=0,
             max=65_535,
@@ -82,7 +81,7 @@ def up(
     ] = None,
     a2a_gateway: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--a2a-gateway",
             min=0,
             max=65_535,
@@ -92,15 +91,11 @@ def up(
     ] = None,
     ready_file: Annotated[
         Path | None,
-        typer.Option(
-            help="File that gets url and did as JSON when the daemon is ready."
-        ),
+        Option(help="File that gets url and did as JSON when the daemon is ready."),
     ] = None,
     background: Annotated[
         bool,
-        typer.Option(
-            "--background", help="Run it without this terminal; see `anpd logs`."
-        ),
+        Option("--background", help="Run it without this terminal; see `anpd logs`."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -184,17 +179,17 @@ def _say_ready(home: Home, known: Mapping[str, Any], *, is_new: bool) -> None:
 
 
 def call(
-    context: typer.Context,
+    context: Context,
     peer: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Name, DID, URL or URL#DID; left out with --find.",
             autocompletion=complete_peer,
         ),
     ] = "",
     need: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="The need in words, a capability, or the name of a [[need]].",
             autocompletion=complete_need,
         ),
@@ -202,31 +197,27 @@ def call(
     data: Data = "{}",
     find: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="CAPABILITY",
             help="Let the daemon choose among the allowed peers that publish this.",
         ),
     ] = None,
     capability: Annotated[
         str | None,
-        typer.Option(help="Name of the capability that NEED means in words."),
+        Option(help="Name of the capability that NEED means in words."),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds for the whole call.")
-    ] = None,
-    input_schema: Annotated[Path | None, typer.Option()] = None,
-    output_schema: Annotated[Path | None, typer.Option()] = None,
-    trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
-    mode: Annotated[
-        str, typer.Option(help="auto, protocol or natural-language.")
-    ] = "auto",
+    timeout: Annotated[float | None, Option(help="Seconds for the whole call.")] = None,
+    input_schema: Annotated[Path | None, Option()] = None,
+    output_schema: Annotated[Path | None, Option()] = None,
+    trust_first_use: Annotated[bool, Option("--trust-first-use")] = False,
+    mode: Annotated[str, Option(help="auto, protocol or natural-language.")] = "auto",
     protocol: Annotated[
         str | None,
-        typer.Option(help="URI of the published or built-in protocol to use."),
+        Option(help="URI of the published or built-in protocol to use."),
     ] = None,
     idempotency_key: Annotated[
         str | None,
-        typer.Option(help="A repeated call with the same key gets the first result."),
+        Option(help="A repeated call with the same key gets the first result."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -255,10 +246,10 @@ def call(
 
 
 def demo(
-    context: typer.Context,
+    context: Context,
     as_json: Json = False,
     keep: Annotated[
-        bool, typer.Option(help="Keep the temporary homes of the two daemons.")
+        bool, Option(help="Keep the temporary homes of the two daemons.")
     ] = False,
 ) -> None:
     """Run two daemons on this machine that negotiate and call each other."""

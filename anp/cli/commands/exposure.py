@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from anp.cli.client import client_of, segment
 from anp.cli.completion import complete_capability
+from anp.cli.grammar import Argument, Commands, Context
 from anp.cli.options import Json
 from anp.cli.output import print_one
 
@@ -15,30 +14,30 @@ __all__ = ["register"]
 
 Names = Annotated[
     list[str],
-    typer.Argument(
+    Argument(
         help="Capabilities, by their full or short names.",
         autocompletion=complete_capability,
     ),
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
     app.command("expose")(expose)
     app.command("hide")(hide)
 
 
-def expose(context: typer.Context, names: Names, as_json: Json = False) -> None:
+def expose(context: Context, names: Names, as_json: Json = False) -> None:
     """Let peers call capabilities of an attachment that runs."""
     _say(context, "expose", names, as_json=as_json)
 
 
-def hide(context: typer.Context, names: Names, as_json: Json = False) -> None:
+def hide(context: Context, names: Names, as_json: Json = False) -> None:
     """Let peers call capabilities no longer, and end what they do with them."""
     _say(context, "hide", names, as_json=as_json)
 
 
-def _say(context: typer.Context, word: str, names: list[str], *, as_json: bool) -> None:
+def _say(context: Context, word: str, names: list[str], *, as_json: bool) -> None:
     client = client_of(context)
     path = "/v1/capabilities/{}/" + word
     found = [client.post(path.format(segment(name))) for name in names]

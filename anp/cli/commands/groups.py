@@ -5,60 +5,53 @@ from __future__ import annotations
 import contextlib
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import client_of, segment
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, json_line, print_list, print_one, visible, when
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["register"]
 
-groups_app = typer.Typer(
-    no_args_is_help=True, help="Groups of agents that hear one another in one order."
-)
+groups_app = Commands(help="Groups of agents that hear one another in one order.")
 
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", help="Id of the group.")]
+GroupId = Annotated[str, Argument(metavar="GROUP", help="Id of the group.")]
 Peer = Annotated[
-    str, typer.Argument(metavar="PEER", help="Name, DID, URL or URL#DID of a peer.")
+    str, Argument(metavar="PEER", help="Name, DID, URL or URL#DID of a peer.")
 ]
 Ticket = Annotated[
-    str, typer.Argument(metavar="TICKET", help="Id of the application; see `show`.")
+    str, Argument(metavar="TICKET", help="Id of the application; see `show`.")
 ]
-Words = Annotated[str, typer.Option("--text", help="Words for people.")]
+Words = Annotated[str, Option("--text", help="Words for people.")]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(groups_app, name="groups")
+    app.add(groups_app, "groups")
 
 
 @groups_app.command("create")
 def create_group(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Its name for people.")] = "",
+    context: Context,
+    name: Annotated[str, Argument(help="Its name for people.")] = "",
     invite: Annotated[
-        list[str] | None, typer.Option(help="Invite this peer; may be repeated.")
+        list[str] | None, Option(help="Invite this peer; may be repeated.")
     ] = None,
-    admin: Annotated[
-        list[str] | None, typer.Option(help="DID that manages it, too.")
-    ] = None,
+    admin: Annotated[list[str] | None, Option(help="DID that manages it, too.")] = None,
     hub: Annotated[
-        str | None, typer.Option(help="Peer that distributes its messages.")
+        str | None, Option(help="Peer that distributes its messages.")
     ] = None,
     seal: Annotated[
         bool | None,
-        typer.Option("--seal/--no-seal", help="The hub cannot read what is said."),
+        Option("--seal/--no-seal", help="The hub cannot read what is said."),
     ] = None,
-    join: Annotated[
-        str, typer.Option(help="invite, apply, both or closed.")
-    ] = "invite",
+    join: Annotated[str, Option(help="invite, apply, both or closed.")] = "invite",
     history: Annotated[
-        str, typer.Option(help="Events that a new member gets: none, all or a number.")
+        str, Option(help="Events that a new member gets: none, all or a number.")
     ] = "none",
-    max_members: Annotated[int, typer.Option(help="Most members.")] = 64,
+    max_members: Annotated[int, Option(help="Most members.")] = 64,
     rate: Annotated[
-        int, typer.Option(help="Messages of one member in a minute; 0: no limit.")
+        int, Option(help="Messages of one member in a minute; 0: no limit.")
     ] = 600,
     as_json: Json = False,
 ) -> None:
@@ -80,7 +73,7 @@ def create_group(
 
 
 @groups_app.command("list")
-def list_groups(context: typer.Context, as_json: Json = False) -> None:
+def list_groups(context: Context, as_json: Json = False) -> None:
     """List the groups of this agent, invitations included."""
     found = client_of(context).get("/v1/groups")
     columns: dict[str, Column] = {
@@ -98,7 +91,7 @@ def list_groups(context: typer.Context, as_json: Json = False) -> None:
 
 
 @groups_app.command("show")
-def show_group(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+def show_group(context: Context, group: GroupId, as_json: Json = False) -> None:
     """Show a group with its members, and what waits to be decided."""
     found = client_of(context).get(_path(group))
     invited = found["invitation"]
@@ -134,7 +127,7 @@ def show_group(context: typer.Context, group: GroupId, as_json: Json = False) ->
 
 @groups_app.command("invite")
 def invite(
-    context: typer.Context,
+    context: Context,
     group: GroupId,
     peer: Peer,
     text: Words = "",
@@ -147,20 +140,20 @@ def invite(
 
 
 @groups_app.command("accept")
-def accept(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+def accept(context: Context, group: GroupId, as_json: Json = False) -> None:
     """Accept an invitation."""
     _do(context, group, "accept", as_json)
 
 
 @groups_app.command("decline")
-def decline(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+def decline(context: Context, group: GroupId, as_json: Json = False) -> None:
     """Refuse an invitation."""
     _do(context, group, "decline", as_json)
 
 
 @groups_app.command("apply")
 def apply(
-    context: typer.Context,
+    context: Context,
     hub: Peer,
     group: GroupId,
     text: Words = "",
@@ -174,7 +167,7 @@ def apply(
 
 @groups_app.command("approve")
 def approve(
-    context: typer.Context, group: GroupId, ticket: Ticket, as_json: Json = False
+    context: Context, group: GroupId, ticket: Ticket, as_json: Json = False
 ) -> None:
     """Let an applicant join."""
     _do(context, group, "approve", as_json, ticket=ticket)
@@ -182,7 +175,7 @@ def approve(
 
 @groups_app.command("deny")
 def deny(
-    context: typer.Context,
+    context: Context,
     group: GroupId,
     ticket: Ticket,
     text: Words = "",
@@ -193,16 +186,16 @@ def deny(
 
 
 @groups_app.command("leave")
-def leave(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+def leave(context: Context, group: GroupId, as_json: Json = False) -> None:
     """Leave a group, or take back the application to join it."""
     _do(context, group, "leave", as_json)
 
 
 @groups_app.command("remove")
 def remove(
-    context: typer.Context,
+    context: Context,
     group: GroupId,
-    member: Annotated[str, typer.Argument(help="DID of the member.")],
+    member: Annotated[str, Argument(help="DID of the member.")],
     text: Words = "",
     as_json: Json = False,
 ) -> None:
@@ -211,13 +204,13 @@ def remove(
 
 
 @groups_app.command("close")
-def close(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+def close(context: Context, group: GroupId, as_json: Json = False) -> None:
     """End a group."""
     _do(context, group, "close", as_json)
 
 
 @groups_app.command("delete")
-def delete(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
+def delete(context: Context, group: GroupId, as_json: Json = False) -> None:
     """Delete what is kept here of a group that this agent is not in any more."""
     found = client_of(context).post(f"{_path(group)}/delete")
     print_one(found, [f"group {found['id']} is deleted here"], as_json=as_json)
@@ -225,9 +218,9 @@ def delete(context: typer.Context, group: GroupId, as_json: Json = False) -> Non
 
 @groups_app.command("post")
 def post(
-    context: typer.Context,
+    context: Context,
     group: GroupId,
-    text: Annotated[str, typer.Argument(help="The message.")],
+    text: Annotated[str, Argument(help="The message.")],
     as_json: Json = False,
 ) -> None:
     """Say something to all other members."""
@@ -239,9 +232,9 @@ def post(
 
 @groups_app.command("watch")
 def watch(
-    context: typer.Context,
+    context: Context,
     group: GroupId,
-    after: Annotated[int, typer.Option(help="Only events after this number.")] = 0,
+    after: Annotated[int, Option(help="Only events after this number.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Show what is said in a group, from the beginning on."""
@@ -295,8 +288,6 @@ def _path(group: str) -> str:
     return f"/v1/groups/{segment(group)}"
 
 
-def _do(
-    context: typer.Context, group: str, act: str, as_json: bool, **body: str
-) -> None:
+def _do(context: Context, group: str, act: str, as_json: bool, **body: str) -> None:
     found = client_of(context).post(f"{_path(group)}/{act}", dict(body))
     print_one(found, [f"group {group}: you are: {found['state']}"], as_json=as_json)

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from anp.cli.client import home_of, load_settings
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import Line, Settings, print_bytes, print_one
 from anp.errors import CallError, ConfigError, ErrorKind, PeerError
@@ -23,39 +22,33 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-identity_app = typer.Typer(
-    no_args_is_help=True, help="The DIDs and keys of this daemon."
-)
+identity_app = Commands(help="The DIDs and keys of this daemon.")
 
 METHOD_LINE = re.compile(r'(?m)^method = "did:[a-z]+"')
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(identity_app, name="identity")
+    app.add(identity_app, "identity")
 
 
 @identity_app.command("create")
 def create(
-    context: typer.Context,
-    domain: Annotated[str, typer.Argument(help="Host name of the web server.")],
+    context: Context,
+    domain: Annotated[str, Argument(help="Host name of the web server.")],
     port: Annotated[
-        int | None, typer.Option(help="Port of the web server, if not 443.")
+        int | None, Option(help="Port of the web server, if not 443.")
     ] = None,
-    path: Annotated[
-        str, typer.Option(help="Path on that host, such as user:alice.")
-    ] = "",
+    path: Annotated[str, Option(help="Path on that host, such as user:alice.")] = "",
     url: Annotated[
-        str | None, typer.Option(help="Our WebSocket URL; default wss://DOMAIN:PORT/.")
+        str | None, Option(help="Our WebSocket URL; default wss://DOMAIN:PORT/.")
     ] = None,
     key: Annotated[
         str,
-        typer.Option(
-            help="Key of the DID: ed25519 puts it into the path, p256 does not."
-        ),
+        Option(help="Key of the DID: ed25519 puts it into the path, p256 does not."),
     ] = "ed25519",
     replace: Annotated[
-        bool, typer.Option("--replace", help="Write a new document over the old one.")
+        bool, Option("--replace", help="Write a new document over the old one.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -133,7 +126,7 @@ def create(
 
 
 @identity_app.command("show")
-def show(context: typer.Context, as_json: Json = False) -> None:
+def show(context: Context, as_json: Json = False) -> None:
     """Show our DIDs."""
     from anp.identity.dids import did_all
 
@@ -155,7 +148,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
 
 
 @identity_app.command("rotate")
-def rotate(context: typer.Context) -> None:
+def rotate(context: Context) -> None:
     """Print the steps that change the key of our identity."""
     from anp.identity.dids import is_web_did
 
@@ -191,7 +184,7 @@ def rotate(context: typer.Context) -> None:
 
 
 @identity_app.command("export")
-def export(context: typer.Context) -> None:
+def export(context: Context) -> None:
     """Print the DID document for publishing; it holds no secret."""
     _, _, own = _identities(context.obj)
     if own is None:
@@ -205,8 +198,8 @@ def export(context: typer.Context) -> None:
 
 @identity_app.command("verify")
 def verify(
-    context: typer.Context,
-    did: Annotated[str, typer.Argument(help="Any did:wba or did:web.")],
+    context: Context,
+    did: Annotated[str, Argument(help="Any did:wba or did:web.")],
     as_json: Json = False,
 ) -> None:
     """Resolve a DID as a peer would, and print the keys and addresses."""

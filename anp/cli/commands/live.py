@@ -8,32 +8,31 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import Client, client_of, problem_error, segment
 from anp.cli.commands import negotiations
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.output import event_line, progress, transient
 from anp.errors import CallError, ErrorKind
 
 __all__ = ["follow_call", "line_of", "register"]
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object a line.")]
 
 QUIET = 1.0
 "Seconds of a call before the terminal says what it waits for."
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the groups of negotiations, with the command of this file."""
     negotiations.register(app)
     negotiations.negotiations_app.command("watch")(watch_negotiations)
 
 
 def watch_negotiations(
-    context: typer.Context,
+    context: Context,
     negotiation: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="[ID]",
             help="Id of one negotiation, or its first characters; all without it.",
         ),

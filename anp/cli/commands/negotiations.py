@@ -6,10 +6,9 @@ import difflib
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import client_of, segment
 from anp.cli.commands.protocols import WHY_UNUSED
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.input import read_input
 from anp.cli.options import Id, Json, Note
 from anp.cli.output import (
@@ -49,26 +48,23 @@ GROUP_COLUMNS: dict[str, Column] = {
     "WORDS": lambda one: visible(one["text"]),
 }
 
-negotiations_app = typer.Typer(
-    no_args_is_help=True, help="Negotiations, and your decisions about them."
-)
-approvals_app = typer.Typer(
-    no_args_is_help=True,
+negotiations_app = Commands(help="Negotiations, and your decisions about them.")
+approvals_app = Commands(
     help="Negotiations, invitations into groups and applications that wait for you.",
 )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(negotiations_app, name="negotiations")
-    app.add_typer(approvals_app, name="approvals")
+    app.add(negotiations_app, "negotiations")
+    app.add(approvals_app, "approvals")
 
 
 @negotiations_app.command("list")
 def list_negotiations(
-    context: typer.Context,
+    context: Context,
     open_only: Annotated[
-        bool, typer.Option("--open", help="Only those that wait for your decision.")
+        bool, Option("--open", help="Only those that wait for your decision.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -88,7 +84,7 @@ def list_negotiations(
 
 
 @approvals_app.command("list")
-def list_approvals(context: typer.Context, as_json: Json = False) -> None:
+def list_approvals(context: Context, as_json: Json = False) -> None:
     """List what waits for your decision."""
     found = client_of(context).get("/v1/approvals")
     columns: dict[str, Column] = {
@@ -109,7 +105,7 @@ def list_approvals(context: typer.Context, as_json: Json = False) -> None:
 
 
 @approvals_app.command("show")
-def show_approval(context: typer.Context, approval: Id, as_json: Json = False) -> None:
+def show_approval(context: Context, approval: Id, as_json: Json = False) -> None:
     """Show what waits for your decision, a negotiation with all its messages."""
     if not approval.startswith(OF_GROUPS):
         show_negotiation(context, approval, as_json=as_json)
@@ -138,7 +134,7 @@ def show_approval(context: typer.Context, approval: Id, as_json: Json = False) -
 
 @approvals_app.command("accept")
 def accept_approval(
-    context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
+    context: Context, approval: Id, note: Note = "", as_json: Json = False
 ) -> None:
     """Accept the proposal, invitation or application that waits for you."""
     _say(context, f"approvals/{segment(approval)}/accept", {"note": note}, as_json)
@@ -146,7 +142,7 @@ def accept_approval(
 
 @approvals_app.command("reject")
 def reject_approval(
-    context: typer.Context, approval: Id, note: Note = "", as_json: Json = False
+    context: Context, approval: Id, note: Note = "", as_json: Json = False
 ) -> None:
     """Reject the proposal, invitation or application that waits for you."""
     _say(context, f"approvals/{segment(approval)}/reject", {"note": note}, as_json)
@@ -154,15 +150,15 @@ def reject_approval(
 
 @negotiations_app.command("show")
 def show_negotiation(
-    context: typer.Context,
+    context: Context,
     negotiation: Id,
     text: Annotated[
         bool,
-        typer.Option("--text", help="Only the text of the last proposal, to edit it."),
+        Option("--text", help="Only the text of the last proposal, to edit it."),
     ] = False,
     model: Annotated[
         bool,
-        typer.Option("--model", help="The questions to our model, and its answers."),
+        Option("--model", help="The questions to our model, and its answers."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -196,11 +192,11 @@ def _exchanges(found: dict[str, Any]) -> Iterator[str]:
 
 @negotiations_app.command("cancel")
 def cancel_negotiation(
-    context: typer.Context,
+    context: Context,
     negotiation: Id,
     reason: Annotated[
         str,
-        typer.Option(help="Reason for your own record; it is not sent to the peer."),
+        Option(help="Reason for your own record; it is not sent to the peer."),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -212,11 +208,9 @@ def cancel_negotiation(
 
 @negotiations_app.command("hint")
 def hint_negotiation(
-    context: typer.Context,
+    context: Context,
     negotiation: Id,
-    text: Annotated[
-        str, typer.Argument(help="The hint; it is never sent to the peer.")
-    ],
+    text: Annotated[str, Argument(help="The hint; it is never sent to the peer.")],
     as_json: Json = False,
 ) -> None:
     """Give a hint to the rules or model of our side; it is used once."""
@@ -225,13 +219,13 @@ def hint_negotiation(
 
 @negotiations_app.command("decide")
 def decide_negotiation(
-    context: typer.Context,
+    context: Context,
     negotiation: Id,
     verdict: Annotated[
-        str, typer.Argument(metavar="DECISION", help="accept, reject or edit.")
+        str, Argument(metavar="DECISION", help="accept, reject or edit.")
     ],
     file: Annotated[
-        str | None, typer.Option(help="The edited protocol text; - is standard input.")
+        str | None, Option(help="The edited protocol text; - is standard input.")
     ] = None,
     note: Note = "",
     as_json: Json = False,
@@ -249,7 +243,7 @@ def decide_negotiation(
 
 
 @negotiations_app.command("decisions")
-def list_decisions(context: typer.Context, as_json: Json = False) -> None:
+def list_decisions(context: Context, as_json: Json = False) -> None:
     """List your decisions and hints, stored and used ones."""
     found = client_of(context).get("/v1/decisions")
     columns: dict[str, Column] = {
@@ -424,9 +418,7 @@ def _last_text(found: dict[str, Any]) -> str:
     return str(candidates[-1])
 
 
-def _say(
-    context: typer.Context, path: str, body: dict[str, Any], as_json: bool
-) -> None:
+def _say(context: Context, path: str, body: dict[str, Any], as_json: bool) -> None:
     """Send a decision or a hint, and tell its effect."""
     done = client_of(context).post(f"/v1/{path}", body)
     kept = done["decision"]

@@ -9,9 +9,8 @@ import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from anp.cli.client import Client, client_of, home_of, load_settings
+from anp.cli.grammar import Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import print_one, progress
 from anp.errors import CallError, ConfigError, ErrorKind
@@ -30,7 +29,7 @@ PROBE_TIMEOUT = 5.0
 MAX_ANSWER = 64 * 1024
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
     app.command("reload")(reload)
     app.command("health")(health)
@@ -38,7 +37,7 @@ def register(app: typer.Typer) -> None:
     app.command("dashboard")(dashboard)
 
 
-def reload(context: typer.Context, as_json: Json = False) -> None:
+def reload(context: Context, as_json: Json = False) -> None:
     """Have a running daemon read its configuration and attachments again."""
     found = client_of(context).post("/v1/reload")
     names = ", ".join(found["attachments"]) or "none"
@@ -52,9 +51,9 @@ def reload(context: typer.Context, as_json: Json = False) -> None:
 
 
 def health(
-    context: typer.Context,
+    context: Context,
     live: Annotated[
-        bool, typer.Option("--live", help="Check only that the daemon runs.")
+        bool, Option("--live", help="Check only that the daemon runs.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -93,7 +92,7 @@ def _ask(home: Home, path: str) -> tuple[int, dict[str, Any]]:
     return answer.status, found
 
 
-def dashboard(context: typer.Context, as_json: Json = False) -> None:
+def dashboard(context: Context, as_json: Json = False) -> None:
     """Print a link that opens the dashboard in one browser of this machine, once."""
     made = client_of(context).post("/v1/dashboard", {})
     print_one(made, [made["link"]], as_json=as_json)
@@ -105,10 +104,10 @@ def dashboard(context: typer.Context, as_json: Json = False) -> None:
 
 
 def doctor(
-    context: typer.Context,
+    context: Context,
     fix: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--fix", help="Carry out the harmless repairs: file modes, leftover files."
         ),
     ] = False,

@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import client_of
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.input import read_data
 from anp.cli.options import Json, PeerWord
 from anp.cli.output import Column, Line, Settings, print_list, print_one, when
@@ -17,16 +16,16 @@ from anp.errors import CallError
 
 __all__ = ["register"]
 
-peers_app = typer.Typer(no_args_is_help=True, help="Known peers and their rights.")
+peers_app = Commands(help="Known peers and their rights.")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(peers_app, name="peers")
+    app.add(peers_app, "peers")
 
 
 @peers_app.command("list")
-def list_peers(context: typer.Context, as_json: Json = False) -> None:
+def list_peers(context: Context, as_json: Json = False) -> None:
     """List every known peer: its names, how it does, the last contact, and where."""
     found = client_of(context).get("/v1/peers")
     columns: dict[str, Column] = {
@@ -67,8 +66,8 @@ def list_peers(context: typer.Context, as_json: Json = False) -> None:
 
 @peers_app.command("find")
 def find_peers(
-    context: typer.Context,
-    capability: Annotated[str, typer.Argument(help="Full or short name.")],
+    context: Context,
+    capability: Annotated[str, Argument(help="Full or short name.")],
     as_json: Json = False,
 ) -> None:
     """List who publishes a capability: those that --find tries, and others."""
@@ -86,10 +85,10 @@ def find_peers(
 
 @peers_app.command("add")
 def add_peer(
-    context: typer.Context,
-    name: Annotated[str, typer.Argument(help="Name for it, as in `anpd call NAME`.")],
+    context: Context,
+    name: Annotated[str, Argument(help="Name for it, as in `anpd call NAME`.")],
     peer: Annotated[
-        str, typer.Argument(help="DID, URL, or URL#DID as its `anpd up` prints it.")
+        str, Argument(help="DID, URL, or URL#DID as its `anpd up` prints it.")
     ],
     as_json: Json = False,
 ) -> None:
@@ -104,16 +103,14 @@ def add_peer(
 
 
 @peers_app.command("remove")
-def remove_peer(context: typer.Context, name: str, as_json: Json = False) -> None:
+def remove_peer(context: Context, name: str, as_json: Json = False) -> None:
     """Remove a name from the address book; the peer and its rights stay."""
     found = client_of(context).post("/v1/peers/remove", {"name": name})
     print_one(found, [f"removed the name {name}"], as_json=as_json)
 
 
 @peers_app.command("describe")
-def describe_peer(
-    context: typer.Context, peer: PeerWord, as_json: Json = False
-) -> None:
+def describe_peer(context: Context, peer: PeerWord, as_json: Json = False) -> None:
     """Ask a peer for its capabilities, and show a command that calls each."""
     found = client_of(context).get("/v1/peers/describe", peer=peer)
     command = [*_anpd(context), "call", peer]
@@ -121,7 +118,7 @@ def describe_peer(
 
 
 @peers_app.command("show")
-def show_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
+def show_peer(context: Context, peer: PeerWord, as_json: Json = False) -> None:
     """Show one peer, and the capabilities it offers us."""
     client = client_of(context)
     try:
@@ -135,39 +132,39 @@ def show_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> 
 
 
 @peers_app.command("allow")
-def allow_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
+def allow_peer(context: Context, peer: PeerWord, as_json: Json = False) -> None:
     """Let a peer call the exposed capabilities."""
     _tell(context, "allow", peer, as_json)
 
 
 @peers_app.command("block")
-def block_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
+def block_peer(context: Context, peer: PeerWord, as_json: Json = False) -> None:
     """Refuse a peer."""
     _tell(context, "block", peer, as_json)
 
 
 @peers_app.command("trust")
-def trust_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
+def trust_peer(context: Context, peer: PeerWord, as_json: Json = False) -> None:
     """Accept the changed key of a peer in place of its former keys."""
     _tell(context, "trust", peer, as_json)
 
 
 @peers_app.command("forget")
-def forget_peer(context: typer.Context, peer: PeerWord, as_json: Json = False) -> None:
+def forget_peer(context: Context, peer: PeerWord, as_json: Json = False) -> None:
     """Delete a peer and its addresses; agreements stay."""
     _tell(context, "forget", peer, as_json)
 
 
 @peers_app.command("tell")
 def tell_peers(
-    context: typer.Context,
-    event: Annotated[str, typer.Argument(help="Name of the event.")],
+    context: Context,
+    event: Annotated[str, Argument(help="Name of the event.")],
     data: Annotated[
-        str, typer.Option("--data", "-d", help="JSON, @FILE, or - for standard input.")
+        str, Option("--data", "-d", help="JSON, @FILE, or - for standard input.")
     ] = "{}",
     to: Annotated[
         list[str] | None,
-        typer.Option(metavar="PEER", help="Only this peer; again for more of them."),
+        Option(metavar="PEER", help="Only this peer; again for more of them."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -186,8 +183,8 @@ def tell_peers(
 
 @peers_app.command("heard")
 def heard(
-    context: typer.Context,
-    after: Annotated[int, typer.Option(help="Only entries with a higher number.")] = 0,
+    context: Context,
+    after: Annotated[int, Option(help="Only entries with a higher number.")] = 0,
     as_json: Json = False,
 ) -> None:
     """List messages of peers that answer no call: events, notices, announcements."""
@@ -206,7 +203,7 @@ def heard(
 
 @peers_app.command("ask")
 def ask_peer(
-    context: typer.Context, peer: PeerWord, question: str, as_json: Json = False
+    context: Context, peer: PeerWord, question: str, as_json: Json = False
 ) -> None:
     """Ask a peer a question in words about its protocols."""
     body = {"peer": peer, "question": question}
@@ -214,7 +211,7 @@ def ask_peer(
     print_one(found, [found["answer"]], as_json=as_json)
 
 
-def _anpd(context: typer.Context) -> list[str]:
+def _anpd(context: Context) -> list[str]:
     """Return the first words of a command that asks this daemon."""
     settings: Settings = context.obj
     return ["anpd", *(["--home", settings.home] if settings.home else [])]
@@ -271,7 +268,7 @@ def _described(found: dict[str, Any], command: list[str]) -> Iterator[Line]:
         yield f"  {shlex.join([*command, *needs])}"
 
 
-def _tell(context: typer.Context, verb: str, peer: str, as_json: bool) -> None:
+def _tell(context: Context, verb: str, peer: str, as_json: bool) -> None:
     found = client_of(context).post(f"/v1/peers/{verb}", {"peer": peer})
     print_one(found, _known(found), as_json=as_json)
 

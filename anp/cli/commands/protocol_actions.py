@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.protocols import protocols_app
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.input import read_input
 from anp.cli.options import Hash, Json
 from anp.cli.output import print_bytes, print_one
@@ -21,11 +20,11 @@ from anp.errors import CallError, ErrorKind
 __all__ = ["changes", "register", "seconds_of"]
 
 Peer = Annotated[
-    str, typer.Option(help="Only for this peer: name, DID or URL#DID; else for all.")
+    str, Option(help="Only for this peer: name, DID or URL#DID; else for all.")
 ]
 Uri = Annotated[
     str,
-    typer.Option(help="Your URI for exactly this version; it is never fetched."),
+    Option(help="Your URI for exactly this version; it is never fetched."),
 ]
 
 MAX_DIFF_LINES: Final = 20_000
@@ -48,18 +47,18 @@ PLURALS: Final = {
 ROLES: Final = ("requester", "provider")
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add all commands of `protocols`."""
-    app.add_typer(protocols_app, name="protocols")
+    app.add(protocols_app, "protocols")
 
 
 @protocols_app.command("revoke")
 def revoke(
-    context: typer.Context,
+    context: Context,
     digest: Hash,
     peer: Peer = "",
     reason: Annotated[
-        str, typer.Option(help="Reason for your own record; it is never sent.")
+        str, Option(help="Reason for your own record; it is never sent.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -79,7 +78,7 @@ def revoke(
 
 @protocols_app.command("approve")
 def approve(
-    context: typer.Context, digest: Hash, peer: Peer = "", as_json: Json = False
+    context: Context, digest: Hash, peer: Peer = "", as_json: Json = False
 ) -> None:
     """End a revocation or quarantine, or accept in a negotiation that waits."""
     found = client_of(context).post(
@@ -102,7 +101,7 @@ def approve(
 
 
 @protocols_app.command("release")
-def release_protocol(context: typer.Context, digest: Hash) -> None:
+def release_protocol(context: Context, digest: Hash) -> None:
     """End a quarantine, or agree again on a protocol whose test cases failed."""
     found = client_of(context).post(f"/v1/protocols/{segment(digest)}/release", {})
     what = "is released" if found["released"] else "was neither quarantined nor failed"
@@ -111,11 +110,11 @@ def release_protocol(context: typer.Context, digest: Hash) -> None:
 
 @protocols_app.command("test")
 def run_tests(
-    context: typer.Context,
+    context: Context,
     digest: Hash,
     peer: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Test with this peer, over the wire; without it, only our own code."
         ),
     ] = "",
@@ -139,11 +138,11 @@ def run_tests(
 
 @protocols_app.command("diff")
 def diff(
-    context: typer.Context,
+    context: Context,
     one: Annotated[
-        str, typer.Argument(metavar="A", help="HASH, HASH:ROLE or HASH:ROLE:REVISION.")
+        str, Argument(metavar="A", help="HASH, HASH:ROLE or HASH:ROLE:REVISION.")
     ],
-    other: Annotated[str, typer.Argument(metavar="B", help="As A.")],
+    other: Annotated[str, Argument(metavar="B", help="As A.")],
     as_json: Json = False,
 ) -> None:
     """Compare two protocol texts, or two revisions of code, line by line."""
@@ -157,12 +156,12 @@ def diff(
 
 @protocols_app.command("prune")
 def prune(
-    context: typer.Context,
+    context: Context,
     older_than: Annotated[
-        str, typer.Option(help="Least age, such as 90d, 12h or 2w.")
+        str, Option(help="Least age, such as 90d, 12h or 2w.")
     ] = "90d",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only list; delete nothing.")
+        bool, Option("--dry-run", help="Only list; delete nothing.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -176,25 +175,21 @@ def prune(
 
 @protocols_app.command("export")
 def export_protocol(
-    context: typer.Context,
+    context: Context,
     digest: Hash,
     role: Annotated[
-        str, typer.Option(help="requester or provider; both when left out.")
+        str, Option(help="requester or provider; both when left out.")
     ] = "",
-    peer: Annotated[
-        str, typer.Option(help="Export the revision that this peer uses.")
-    ] = "",
+    peer: Annotated[str, Option(help="Export the revision that this peer uses.")] = "",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", help="File to write; without it, standard output."
-        ),
+        Option("-o", "--output", help="File to write; without it, standard output."),
     ] = None,
     with_did: Annotated[
-        bool, typer.Option("--with-did", help="Add the DID of this daemon.")
+        bool, Option("--with-did", help="Add the DID of this daemon.")
     ] = False,
     without_tests: Annotated[
-        bool, typer.Option("--without-tests", help="Leave out tests and their data.")
+        bool, Option("--without-tests", help="Leave out tests and their data.")
     ] = False,
 ) -> None:
     """Write a protocol and our code for it into a bundle."""
@@ -212,13 +207,11 @@ def export_protocol(
 
 @protocols_app.command("import")
 def import_protocol(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A bundle; - is standard input.")],
-    peer: Annotated[
-        str, typer.Option(help="Only for this peer: name, DID or URL#DID.")
-    ] = "",
+    context: Context,
+    file: Annotated[Path, Argument(help="A bundle; - is standard input.")],
+    peer: Annotated[str, Option(help="Only for this peer: name, DID or URL#DID.")] = "",
     role: Annotated[
-        str, typer.Option(help="Only the code for this role: requester or provider.")
+        str, Option(help="Only the code for this role: requester or provider.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -241,11 +234,11 @@ def import_protocol(
 
 @protocols_app.command("publish")
 def publish(
-    context: typer.Context,
+    context: Context,
     digest: Hash,
     uri: Uri,
-    version: Annotated[str, typer.Option(help="Version, shown to people.")] = "1.0",
-    summary: Annotated[str, typer.Option(help="Description in one line.")] = "",
+    version: Annotated[str, Option(help="Version, shown to people.")] = "1.0",
+    summary: Annotated[str, Option(help="Description in one line.")] = "",
     as_json: Json = False,
 ) -> None:
     """Publish an agreed protocol under a URI, so that peers need not negotiate."""
@@ -263,7 +256,7 @@ def publish(
 
 
 @protocols_app.command("unpublish")
-def unpublish(context: typer.Context, uri: Uri, as_json: Json = False) -> None:
+def unpublish(context: Context, uri: Uri, as_json: Json = False) -> None:
     """Withdraw a URI; agreements that used it stay."""
     found = client_of(context).post("/v1/consensus/unpublish", {"uri": uri})
     told = f"{found['uri']} is withdrawn; agreements on {found['hash'][:12]} stay"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import client_of, segment
+from anp.cli.grammar import Commands, Context, Option
 from anp.cli.options import Hash, Json
 from anp.cli.output import (
     Column,
@@ -27,28 +26,26 @@ WHY_UNUSED = {
 }
 "States of agreements that are not used because of their test cases."
 
-protocols_app = typer.Typer(
-    no_args_is_help=True, help="Agreed protocols: list, show, revoke, test, export."
-)
+protocols_app = Commands(help="Agreed protocols: list, show, revoke, test, export.")
 
 
 @protocols_app.command("list")
 def list_protocols(
-    context: typer.Context,
+    context: Context,
     limit: Annotated[
-        int, typer.Option(min=1, max=1000, help="Most entries in a page.")
+        int, Option(min=1, max=1000, help="Most entries in a page.")
     ] = 100,
     after: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Start after this place, which the page before printed at its end."
         ),
     ] = "",
-    peer: Annotated[str, typer.Option(help="Only with this peer.")] = "",
-    role: Annotated[str, typer.Option(help="requester or provider.")] = "",
+    peer: Annotated[str, Option(help="Only with this peer.")] = "",
+    role: Annotated[str, Option(help="requester or provider.")] = "",
     state: Annotated[
         str,
-        typer.Option(help="active, testing, failed, stale, revoked or quarantined."),
+        Option(help="active, testing, failed, stale, revoked or quarantined."),
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -87,11 +84,18 @@ def list_protocols(
         again = "".join(f"--{name} {said} " for name, said in options.items() if said)
         notes.append(f"next page: anpd protocols list {again}--after '{more}'")
     answer = {"protocols": found, "next": more, "usage": page["usage"]}
-    print_list(answer, found, columns, as_json=as_json, notes=notes)
+    print_list(
+        answer,
+        found,
+        columns,
+        as_json=as_json,
+        notes=notes,
+        names=client.peer_names,
+    )
 
 
 @protocols_app.command("published")
-def published(context: typer.Context, as_json: Json = False) -> None:
+def published(context: Context, as_json: Json = False) -> None:
     """List the protocols that are known by a URI: published and built-in ones."""
     found = client_of(context).get("/v1/consensus")
     columns: dict[str, Column] = {
@@ -110,7 +114,7 @@ def published(context: typer.Context, as_json: Json = False) -> None:
 
 
 @protocols_app.command("usage")
-def usage(context: typer.Context, as_json: Json = False) -> None:
+def usage(context: Context, as_json: Json = False) -> None:
     """Count the calls with and without a negotiation."""
     found = client_of(context).get("/v1/protocols/usage")
     told = [
@@ -146,12 +150,12 @@ def usage_line(usage: dict[str, Any]) -> str:
 
 @protocols_app.command("show")
 def show_protocol(
-    context: typer.Context,
+    context: Context,
     digest: Hash,
     text: Annotated[
-        bool, typer.Option("--text", help="The protocol text, byte for byte.")
+        bool, Option("--text", help="The protocol text, byte for byte.")
     ] = False,
-    code: Annotated[bool, typer.Option("--code", help="Our code for it.")] = False,
+    code: Annotated[bool, Option("--code", help="Our code for it.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show one protocol."""

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from anp.cli.client import home_of, load_settings
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Host, Port
 from anp.cli.output import Settings, progress
 from anp.errors import CallError, ErrorKind
+from anp.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,20 +28,21 @@ FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 "Signals that a command beside the daemon gets when we get them."
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
     app.command("mcp")(serve_mcp)
     app.command("run", context_settings={"ignore_unknown_options": True})(run)
 
 
 def serve_mcp(
-    context: typer.Context,
+    context: Context,
     peer: Annotated[
         list[str] | None,
-        typer.Option(help="Make a tool of each capability that this peer publishes."),
+        Option(help="Make a tool of each capability that this peer publishes."),
     ] = None,
 ) -> None:
     """Serve MCP on stdio, for the configuration of an MCP client."""
+    require("mcp", "anpd mcp")
     home, _ = home_of(context.obj)
     # Before the client is told that there is a server.
     address = home.read_api()
@@ -62,8 +63,8 @@ async def _serve_mcp(address: ApiAddress, peers: tuple[str, ...]) -> None:
 
 
 def run(
-    context: typer.Context,
-    command: Annotated[list[str], typer.Argument(help="-- CMD ARGS…")],
+    context: Context,
+    command: Annotated[list[str], Argument(help="-- CMD ARGS…")],
     host: Host = None,
     port: Port = None,
 ) -> int:

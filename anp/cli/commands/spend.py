@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import client_of
+from anp.cli.grammar import Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, print_one, table
 from anp.interaction.elements import party_name
@@ -15,14 +14,14 @@ from anp.interaction.elements import party_name
 __all__ = ["register"]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the command of this file."""
     app.command("spend")(spend)
 
 
 def spend(
-    context: typer.Context,
-    days: Annotated[int, typer.Option(help="Number of days up to today.")] = 7,
+    context: Context,
+    days: Annotated[int, Option(help="Number of days up to today.")] = 7,
     as_json: Json = False,
 ) -> None:
     """Show model calls, tokens and cost by day (UTC), peer and step."""

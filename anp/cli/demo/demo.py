@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from anp.cli.demo.observer import DemoObserver
 from anp.cli.demo.stage import DemoPeer, Stage, signals_interrupt
 from anp.cli.demo.strangers import SEATS, STRANGERS, check_repair, with_tail
 from anp.errors import CallError, ErrorKind
+from anp.extras import require
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
@@ -51,7 +51,7 @@ def run_demo(config: Config, *, as_json: bool, keep: bool) -> None:
     """
     from anp.cli.demo.view import Timeline
 
-    _require_programs()
+    require("demo", "anpd demo")
     observer = DemoObserver() if as_json else Timeline(config.llm.model)
     with _folder(keep) as folder, signals_interrupt():
         document = _Demo(folder, observer, config).play()
@@ -111,6 +111,7 @@ class _Demo:
         self._stage = Stage(folder)
         self._observer = observer
         self._calls: list[dict[str, Any]] = []
+        self._tests: dict[str, Any] = {}
         if settings := model_settings(config):
             for name in (SHOP, BUYER):
                 home = self._stage.home(name)
@@ -191,8 +192,11 @@ class _Demo:
 
     def _call(self, shop: DemoPeer, need: DemoNeed, *, run: int) -> dict[str, Any]:
         result = self._ask(shop, need)
-        known = self._stage.json(BUYER, "protocols", "show", result["protocol"])
-        shown = {"run": run, "tool": need.tool, **result, "tests": known["tests"]}
+        digest = result["protocol"]
+        if digest not in self._tests:
+            known = self._stage.json(BUYER, "protocols", "show", digest)
+            self._tests[digest] = known["tests"]
+        shown = {"run": run, "tool": need.tool, **result, "tests": self._tests[digest]}
         self._calls.append(shown)
         self._observer.called(shown)
         return shown
@@ -281,15 +285,6 @@ class _Demo:
 def _reason(exc: CallError) -> str:
     """Return the words of a command that was to fail, without ours in front."""
     return exc.detail.split(": ", 2)[-1]
-
-
-def _require_programs() -> None:
-    if find_spec(SERVER) is None:
-        raise CallError(
-            ErrorKind.LOCAL_RESOURCE,
-            f"demo: {SERVER} is not installed; run: "
-            f"{sys.executable} -m pip install 'anpd[demo]'",
-        )
 
 
 @contextlib.contextmanager

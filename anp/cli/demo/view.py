@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
+import click
 
 from anp.cli.demo.example_files import find_example
 from anp.cli.demo.needs import DemoNeed
@@ -39,8 +38,7 @@ class Timeline(DemoObserver):
         model: Name of the language model that helps; None if there is none.
     """
 
-    def __init__(self, model: str | None = None, console: Console | None = None):
-        self._console = console or Console(highlight=False, soft_wrap=True)
+    def __init__(self, model: str | None = None) -> None:
         self._model = model
         self._number = 0
         self._began = time.monotonic()
@@ -59,8 +57,8 @@ class Timeline(DemoObserver):
         """Show what comes and how long it takes, and afterwards how long it took."""
         self._number += 1
         self._line()
-        head = Text(f"{self._number}/{STEPS}  {title}", style="bold")
-        self._console.print(head.append(f"  (about {about:.0f} s)", style="not bold"))
+        head = _styled(f"{self._number}/{STEPS}  {title}", "bold")
+        self._line(f"{head}  (about {about:.0f} s)")
         began = time.monotonic()
         yield
         self._line(f"     took {time.monotonic() - began:.1f} s", style="dim")
@@ -169,10 +167,19 @@ class Timeline(DemoObserver):
             self._line(f"     | … {rest} more lines", style="dim")
 
     def _row(self, name: str, text: str, *, style: str = "") -> None:
-        self._console.print(Text(f"     {name:<10}").append(text, style=style))
+        self._line(f"     {name:<10}{_styled(text, style)}")
 
     def _line(self, text: str = "", *, style: str = "") -> None:
-        self._console.print(Text(text, style=style))
+        print(_styled(text, style), flush=True)
+
+
+def _styled(text: str, style: str) -> str:
+    """Return a text in a colour, bold or dim, where a terminal shows it."""
+    if not style or os.environ.get("NO_COLOR") or not sys.stdout.isatty():
+        return text
+    if style in {"bold", "dim"}:
+        return click.style(text, bold=style == "bold", dim=style == "dim")
+    return click.style(text, fg=style)
 
 
 def conversions(lines: Sequence[str]) -> list[str]:

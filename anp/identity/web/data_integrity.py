@@ -14,9 +14,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import base58
-
 from anp.errors import AnpError
+from anp.identity import base58
 from anp.identity.public_keys import KeyKind, PublicKey
 
 __all__ = ["ProofError", "add_proof", "canonical", "verify_proof"]
@@ -70,7 +69,7 @@ def add_proof(
     }
     if "@context" in bare:
         proof["@context"] = bare["@context"]
-    value = base58.b58encode(sign(_signed(bare, proof))).decode("ascii")
+    value = base58.encode(sign(_signed(bare, proof)))
     return {**bare, "proof": {**proof, "proofValue": f"z{value}"}}
 
 
@@ -127,7 +126,7 @@ def _from_base58(value: str) -> bytes | None:
     if not value.startswith("z"):
         return None
     try:
-        data: bytes = base58.b58decode(value[1:].encode("ascii"))
+        data: bytes = base58.decode(value[1:])
     except (ValueError, UnicodeError):
         return None
     return data if len(data) == 64 else None

@@ -28,7 +28,7 @@ from anp.identity.web.guard import (
 
 if TYPE_CHECKING:
     # Imported where it is used: it costs a start more than it saves a fetch.
-    import httpx
+    import httpx2
 
 __all__ = [
     "JSON_TYPES",
@@ -198,7 +198,7 @@ class Fetcher:
     ) -> Fetched | str:
         """Return an answer, or where it redirects to."""
 
-        async def read(response: httpx.Response) -> Fetched | str:
+        async def read(response: httpx2.Response) -> Fetched | str:
             return await _read(response, target, max_size, content_types)
 
         return await self._asked(target, "GET", read, where=_short(target.text))
@@ -225,7 +225,7 @@ class Fetcher:
         target = parse_fetch_url(url, self._policy)
         where = repr(target.authority)
 
-        async def judge(response: httpx.Response) -> None:
+        async def judge(response: httpx2.Response) -> None:
             if not response.is_success:
                 raise FetchError(f"{where} answers {response.status_code}")
 
@@ -255,14 +255,14 @@ class Fetcher:
         self,
         target: FetchUrl,
         method: str,
-        read: Callable[[httpx.Response], Awaitable[Answer]],
+        read: Callable[[httpx2.Response], Awaitable[Answer]],
         *,
         where: str,
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask the addresses of a URL in turn, until one can be connected to."""
-        import httpx
+        import httpx2
 
         failure = ""
         for address in await self._addresses_of(target):
@@ -271,11 +271,11 @@ class Fetcher:
                 # A client for each question: no cookies, no connections that outlive a
                 # check.
                 async with (
-                    httpx.AsyncClient(
+                    httpx2.AsyncClient(
                         verify=self._tls,
                         trust_env=False,
                         follow_redirects=False,
-                        timeout=httpx.Timeout(None, connect=5.0),
+                        timeout=httpx2.Timeout(None, connect=5.0),
                     ) as client,
                     client.stream(
                         method,
@@ -292,15 +292,15 @@ class Fetcher:
                     ) as response,
                 ):
                     return await read(response)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
                 failure = str(exc) or type(exc).__name__
-            except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as exc:
+            except (httpx2.HTTPError, httpx2.InvalidURL, ssl.SSLError) as exc:
                 raise FetchError(f"{where}: {exc or type(exc).__name__}"[:400]) from exc
         raise FetchError(f"cannot connect to {where}: {failure}"[:400])
 
 
 async def _read(
-    response: httpx.Response,
+    response: httpx2.Response,
     target: FetchUrl,
     max_size: int,
     content_types: frozenset[str] | None,
@@ -333,7 +333,7 @@ async def _read(
     return Fetched(target.text, bytes(body), content_type, _max_age(response))
 
 
-def _media_type(response: httpx.Response) -> str:
+def _media_type(response: httpx2.Response) -> str:
     text: str = response.headers.get("content-type", "")
     return text.partition(";")[0].strip().lower()
 
@@ -345,7 +345,7 @@ def _is_taken(content_type: str, taken: frozenset[str] | None) -> bool:
     return "+" in content_type and f"+{suffix}" in taken
 
 
-def _max_age(response: httpx.Response) -> float | None:
+def _max_age(response: httpx2.Response) -> float | None:
     control: str = response.headers.get("cache-control", "").lower()
     if "no-store" in control or "no-cache" in control:
         return 0.0

@@ -91,7 +91,8 @@ class Cron:
             ) from exc
         except (OSError, ValueError, KeyError) as exc:
             raise InteractionError(
-                InteractionFault.INVALID, f"zone: {self.zone[:64]!r} is not known"
+                InteractionFault.INVALID,
+                f"zone: {self.zone[:64]!r} is not known{_no_zones()}",
             ) from exc
 
     def next_due(self, after: float) -> float | None:
@@ -151,6 +152,15 @@ def last_due(schedule: Schedule, *, after: float, until: float) -> float | None:
         if newest or until - back <= after:
             return newest.pop() if newest else None
     return None
+
+
+def _no_zones() -> str:
+    """Return a remedy for a machine that knows no zone at all, else ""."""
+    try:
+        _zone("UTC")
+    except KeyError:
+        return ", as no zone is here; install the system's tzdata, or anpd[zones]"
+    return ""
 
 
 @lru_cache(maxsize=1_024)

@@ -12,8 +12,9 @@ from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+from anp.extras import missing
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 logger = logging.getLogger(__name__)
+
+EXTRAS: Final[Mapping[str, str]] = {"a2a": "a2a", "mcp": "mcp"}
+"Kinds whose library is in an extra."
 
 PASSED_ON = frozenset(
     {
@@ -321,6 +325,11 @@ class SupervisedAttachment(ABC):
             AttachmentError: It could not be started. It is tried again in the
                 background until `close`.
         """
+        extra = EXTRAS.get(self.kind)
+        if extra and (reason := missing(extra)):
+            # Trying again would not bring the packages.
+            self.problem = reason
+            raise AttachmentError(f"attachment {self.name}: {reason}")
         if self._supervision is None:
             self._supervision = asyncio.create_task(
                 self._supervise(), name=f"attachment {self.name}"

@@ -11,13 +11,12 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import platformdirs
 from pydantic import TypeAdapter, ValidationError
 
 from anp.errors import ConfigError
 from anp.sidecar.config.settings import Config
 from anp.sidecar.home.explain import explain
-from anp.sidecar.home.home import Home
+from anp.sidecar.home.home import Home, user_config_folder
 
 __all__ = ["config_files", "load_config"]
 
@@ -53,8 +52,7 @@ def config_files(
     if home_given:
         files = [home.config_file]
     else:
-        folder = environ.get("XDG_CONFIG_HOME")
-        xdg = Path(folder) / "anpd" if folder else platformdirs.user_config_path("anpd")
+        xdg = user_config_folder(environ)
         files = [Path("/etc/anpd/config.toml"), xdg / "config.toml", home.config_file]
         if config_file is None:
             files.append((cwd or Path.cwd()) / "anpd.toml")

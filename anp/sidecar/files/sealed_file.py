@@ -135,7 +135,8 @@ def read_block(path: Path, cipher: AESGCM, mark: str, index: int) -> bytes:
 def _read(file: int, cipher: AESGCM, mark: str, index: int) -> bytes:
     sealed = os.pread(file, BLOCK + OVERHEAD, index * (BLOCK + OVERHEAD))
     try:
-        return cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _place(mark, index))
+        content = memoryview(sealed)[NONCE:]
+        return cipher.decrypt(sealed[:NONCE], content, _place(mark, index))
     except (InvalidTag, ValueError):
         raise DamagedFile(f"block {index} cannot be opened") from None
 

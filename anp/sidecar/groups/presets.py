@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -159,6 +159,26 @@ class GroupPresets:
             await self._groups.put_preset(
                 name, [*wanted.values()], entry.policy, admins
             )
+        await self._change_members(name, named, before, wanted=wanted)
+        if not known.is_hub:
+            await self._groups.put_preset(name, [*wanted.values()], entry.policy, ())
+        return not named.problems, [*named.problems, *stays]
+
+    async def _change_members(
+        self,
+        name: str,
+        named: _Named,
+        before: Mapping[str, str],
+        *,
+        wanted: Mapping[str, str],
+    ) -> None:
+        """Invite who is named and was not before, and remove who is named no more.
+
+        Args:
+            before: DIDs of whom the settings named before, by their names as agents.
+            wanted: Those that they name now.
+        """
+        known = self._groups.known(name)
         members = {agent_name(one.id): one.id for one in known.group.members}
         # Another's hub does not say who declined.
         gone = self._groups.gone_from(name) if known.is_hub else before.keys()
@@ -171,9 +191,6 @@ class GroupPresets:
                 await self._groups.remove(
                     name, members[agent], text="the settings name it no more"
                 )
-        if not known.is_hub:
-            await self._groups.put_preset(name, [*wanted.values()], entry.policy, ())
-        return not named.problems, [*named.problems, *stays]
 
     async def _create(self, name: str, entry: GroupEntry, named: _Named) -> None:
         if named.hub is not None and named.problems:

@@ -9,12 +9,11 @@ import hashlib
 import json
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-import platformdirs
 
 from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.home.ownership import (
@@ -31,6 +30,7 @@ __all__ = [
     "Home",
     "OwnerAddress",
     "find_home",
+    "user_config_folder",
     "write_atomic",
     "write_ready_file",
 ]
@@ -389,7 +389,21 @@ def find_home(
     chosen = flag or (Path(environ["ANPD_HOME"]) if environ.get("ANPD_HOME") else None)
     if chosen is not None:
         return Home(chosen.expanduser().absolute()), True
-    return Home(platformdirs.user_data_path("anpd", appauthor=False)), False
+    return Home(_user_folder("XDG_DATA_HOME", ".local/share", environ)), False
+
+
+def user_config_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the user's folder for the configuration of `anpd`."""
+    return _user_folder("XDG_CONFIG_HOME", ".config", environ)
+
+
+def _user_folder(variable: str, default: str, environ: Mapping[str, str]) -> Path:
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "anpd"
+    # As the specification has it, a path that is not absolute does not count.
+    chosen = Path(environ.get(variable) or ".")
+    folder = chosen if chosen.is_absolute() else Path.home() / default
+    return folder / "anpd"
 
 
 def write_ready_file(path: Path, *, url: str, did: str) -> None:

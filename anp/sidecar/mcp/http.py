@@ -8,8 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
+
+from anp.extras import missing
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -50,6 +53,9 @@ class McpMount:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        if reason := missing("mcp"):
+            await PlainTextResponse(f"MCP: {reason}\n", 501)(scope, receive, send)
+            return
         async with self._lock:
             if self._manager is None:
                 self._manager = await self._start()

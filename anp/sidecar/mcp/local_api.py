@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, Self
 
-import httpx
+import httpx2
 
 from anp.errors import ErrorKind
 from negotiation.exact_numbers import read_number, write_json
@@ -33,9 +33,9 @@ class LocalApi:
     """One daemon's API over its socket."""
 
     def __init__(self, socket: Path) -> None:
-        self._http = httpx.AsyncClient(
+        self._http = httpx2.AsyncClient(
             # No certificate comes over a socket, so no authorities are read.
-            transport=httpx.AsyncHTTPTransport(uds=str(socket), verify=False),
+            transport=httpx2.AsyncHTTPTransport(uds=str(socket), verify=False),
             base_url="http://anpd",
             timeout=None,
         )
@@ -90,7 +90,7 @@ class LocalApi:
                         return
                     yield event
                     limit = silence
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             raise _unreachable(exc, may_have_run=False) from exc
 
     async def content(self, path: str, *, most: int) -> bytes | None:
@@ -109,7 +109,7 @@ class LocalApi:
                     found += chunk
                     if len(found) > most:
                         return None
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             raise _unreachable(exc, may_have_run=False) from exc
         return bytes(found)
 
@@ -166,7 +166,7 @@ class LocalApi:
                     await on_event(event)
                     if event["type"] == "call.waiting":
                         return
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             raise _unreachable(exc, may_have_run=True) from exc
 
     async def _ask(self, method: str, path: str, **options: Any) -> dict[str, Any]:
@@ -179,9 +179,9 @@ class LocalApi:
                 )
             answer = await self._http.request(method, path, **options)
             body = answer.json(parse_float=read_number)
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             # Who took the request may have acted on it before it went away.
-            sent = not isinstance(exc, httpx.ConnectError)
+            sent = not isinstance(exc, httpx2.ConnectError)
             raise _unreachable(exc, may_have_run=sent) from exc
         except ValueError as exc:
             raise ApiProblem({"detail": f"the daemon answered no JSON: {exc}"}) from exc
@@ -191,7 +191,7 @@ class LocalApi:
         return body
 
 
-async def _data_of(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+async def _data_of(response: httpx2.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in response.aiter_lines():
         if line.startswith("data: "):
             yield json.loads(line.removeprefix("data: "), parse_float=read_number)
@@ -201,7 +201,7 @@ def _may_have_run(problem: dict[str, Any] | None) -> bool:
     return problem is not None and problem.get("may_have_run") is True
 
 
-def _unreachable(exc: httpx.HTTPError, *, may_have_run: bool) -> ApiProblem:
+def _unreachable(exc: httpx2.HTTPError, *, may_have_run: bool) -> ApiProblem:
     problem: dict[str, Any] = {
         "kind": ErrorKind.DAEMON_UNREACHABLE.value,
         "detail": f"the daemon does not answer ({exc or type(exc).__name__})",

@@ -200,13 +200,13 @@ class PeerFinder:
 
 async def _ask_who(url: str, tls: ssl.SSLContext | None) -> WellKnown:
     """Return what a daemon says of itself at its address; nothing is proved yet."""
-    import httpx
+    import httpx2
 
     where = well_known_url(url)
     waits_for(f"connecting to {url}")
     try:
         async with (
-            httpx.AsyncClient(
+            httpx2.AsyncClient(
                 timeout=ASK_TIMEOUT,
                 trust_env=False,
                 verify=True if tls is None else tls,
@@ -224,7 +224,7 @@ async def _ask_who(url: str, tls: ssl.SSLContext | None) -> WellKnown:
                 if len(data) > MAX_WELL_KNOWN:
                     break
             return parse_well_known(data)
-    except httpx.HTTPError as exc:
+    except httpx2.HTTPError as exc:
         raise CallError(
             ErrorKind.PEER_UNREACHABLE,
             f"cannot connect to {url}: {dial_problem(exc, url, waited=ASK_TIMEOUT)}",

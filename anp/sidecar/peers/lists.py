@@ -92,10 +92,10 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
     """
 
     async def get(url: str, max_size: int, etag: str) -> FetchedPage:
-        import httpx
+        import httpx2
 
         headers = {"If-None-Match": etag} if etag else {}
-        client = httpx.AsyncClient(timeout=FETCH_TIMEOUT, trust_env=False, verify=tls)
+        client = httpx2.AsyncClient(timeout=FETCH_TIMEOUT, trust_env=False, verify=tls)
         try:
             async with client, client.stream("GET", url, headers=headers) as response:
                 data = b""
@@ -106,7 +106,7 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
                             raise ListingError(f"over {max_size} bytes")
                 known = response.headers.get("ETag", "")
                 return FetchedPage(response.status_code, data, known)
-        except httpx.HTTPError as exc:
+        except httpx2.HTTPError as exc:
             raise FetchError(str(exc) or type(exc).__name__) from exc
 
     return get

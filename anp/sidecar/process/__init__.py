@@ -9,4 +9,5 @@
 * `a2a_face`: Starts the A2A face of a daemon, if its owner wants one.
 * `a2a_guard`: The guard of the A2A face: pages of others, and the pace of callers
   without a token.
+* `memory`: Asks the C library to keep some of the memory that is freed.
 """

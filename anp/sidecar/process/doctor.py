@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 
 from anp.errors import ConfigError
+from anp.extras import install_line, is_installed
 from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec, load_attachments
 from anp.sidecar.config.settings import Config
@@ -402,7 +402,7 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
 def _otel(config: Config) -> Iterator[DoctorCheck]:
     if not config.otel.enabled:
         return
-    if find_spec("opentelemetry") and find_spec("opentelemetry.sdk"):
+    if is_installed("otel"):
         yield DoctorCheck(name="traces", text=config.otel.endpoint or "as OTEL_* says")
         return
     yield DoctorCheck(
@@ -410,7 +410,7 @@ def _otel(config: Config) -> Iterator[DoctorCheck]:
         level=Level.BAD,
         text="otel.enabled is set, but the SDK is not installed",
         why="the daemon does not start, because no trace would be sent",
-        fix="pipx inject anpd 'anpd[otel]', or otel.enabled = false",
+        fix=f"{install_line('otel')}, or otel.enabled = false",
     )
 
 

@@ -16,6 +16,7 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
 from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
+from anp.sidecar.process.memory import keep_freed_memory
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
@@ -52,6 +53,7 @@ async def run_daemon(
         CallError: The home or the port is in use; or `timeout`, calls were cut off.
         ConfigError: The owner's files are wrong.
     """
+    keep_freed_memory()
     home.create()
     manager = ServiceManager()
     signals = Signals(on_end=home.remove_api)

@@ -1,8 +1,7 @@
 """The daemon's counters: every metric with its labels and their values. Pure.
 
-The counts are plain numbers, so that counting costs nothing worth mentioning and
-starting up does not wait for prometheus-client, which takes half as long to import as
-the whole web server. `metrics_text` has it write them down when somebody asks.
+The counts are plain numbers, so that counting costs nothing worth mentioning.
+`metrics_text` writes them down when somebody asks.
 """
 
 from __future__ import annotations

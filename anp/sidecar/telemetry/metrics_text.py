@@ -1,15 +1,11 @@
-"""The counts as Prometheus reads them."""
+"""The counts in the text format of Prometheus, version 0.0.4."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from anp.sidecar.telemetry.metrics import FAMILIES, Family, Metrics
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
 
 __all__ = ["CONTENT_TYPE", "metrics_text"]
 
@@ -18,47 +14,37 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def metrics_text(metrics: Metrics) -> bytes:
-    """Return all counts in the text format; imports prometheus-client."""
-    from prometheus_client import CollectorRegistry, generate_latest
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(metrics))
-    text: bytes = generate_latest(registry)
-    return text
-
-
-class _Collector:
-    """Gives the counts to prometheus-client."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        for family in FAMILIES:
-            yield _shown(family, self._metrics)
-
-    def describe(self) -> list[Metric]:
-        return []
+    """Return all counts in the text format."""
+    lines: list[str] = []
+    for family in FAMILIES:
+        lines.append(f"# HELP {family.name} {_escaped(family.text)}")
+        lines.append(f"# TYPE {family.name} {family.kind}")
+        lines += _samples(family, metrics)
+    return "\n".join([*lines, ""]).encode()
 
 
-def _shown(family: Family, metrics: Metrics) -> Metric:
-    from prometheus_client.core import (
-        CounterMetricFamily,
-        GaugeMetricFamily,
-        HistogramMetricFamily,
+def _samples(family: Family, metrics: Metrics) -> Iterator[str]:
+    if family.kind != "histogram":
+        for values, number in metrics.numbers(family).items():
+            yield _sample(family.name, zip(family.labels, values, strict=True), number)
+        return
+    for values, found in metrics.histograms(family).items():
+        labels = list(zip(family.labels, values, strict=True))
+        bounds = [*(f"{bound:g}" for bound in found.bounds), "+Inf"]
+        total = 0.0
+        for bound, total in zip(bounds, accumulate(found.counts), strict=True):
+            yield _sample(f"{family.name}_bucket", [*labels, ("le", bound)], total)
+        yield _sample(f"{family.name}_count", labels, total)
+        yield _sample(f"{family.name}_sum", labels, found.total)
+
+
+def _sample(name: str, labels: Iterable[tuple[str, str]], number: float) -> str:
+    pairs = ",".join(
+        f'{label}="{_escaped(value, quotes=True)}"' for label, value in labels
     )
+    return f"{name}{{{pairs}}} {float(number)}" if pairs else f"{name} {float(number)}"
 
-    names = list(family.labels)
-    if family.kind == "histogram":
-        histogram = HistogramMetricFamily(family.name, family.text, labels=names)
-        for values, found in metrics.histograms(family).items():
-            bounds = [*(f"{bound:g}" for bound in found.bounds), "+Inf"]
-            sums = accumulate(found.counts)
-            buckets = [(b, float(n)) for b, n in zip(bounds, sums, strict=True)]
-            histogram.add_metric(list(values), buckets, found.total)
-        return histogram
-    kind = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
-    shown = kind(family.name, family.text, labels=names)
-    for values, number in metrics.numbers(family).items():
-        shown.add_metric(list(values), number)
-    return shown
+
+def _escaped(text: str, *, quotes: bool = False) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text

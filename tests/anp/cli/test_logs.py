@@ -86,7 +86,7 @@ def test_auto_is_json_where_nobody_looks(
     log_to(stream, style=style, level="info")
     logging.getLogger("anp.made").info("hello name=%s", "you")
     logging.getLogger("anp.made").debug("not this")
-    logging.getLogger("httpx").info("nor this")
+    logging.getLogger("httpx2").info("nor this")
     assert stream.getvalue().startswith("{") is is_json
     assert len(stream.getvalue().splitlines()) == 1
 

@@ -126,3 +126,11 @@ def test_a_short_did_keeps_its_ends() -> None:
     assert short_did("no did at all, but a long text") == (
         "no did at all, but a long text"
     )
+
+
+def test_a_table_has_the_names_of_peers_in_place_of_their_dids() -> None:
+    did = "did:key:zDnaeXKWaFBoxL3SbMqCRdzXe67UzRs1BBm"
+    rows = [{"peer": did, "n": 1}, {"peer": "did:key:zOther", "n": 2}]
+    columns: dict[str, Column] = {"PEER": "peer", "N": "n"}
+    lines = table(rows, columns, width=80, names={did: "bob"})
+    assert lines[1:] == ["bob             1", "did:key:zOther  2"]

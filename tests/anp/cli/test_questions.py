@@ -11,10 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-import typer
 
 from anp.cli.app import app
 from anp.cli.questions import QUESTIONS, ask_all, with_values
+from anp.cli.shells import install_completion, shell_of
+from anp.errors import CallError
 from anp.sidecar.config.load import load_config
 from anp.sidecar.config.schema import default_config_text
 from anp.sidecar.home.home import Home
@@ -77,14 +78,14 @@ def completed(
 ) -> list[str]:
     """Return what the shell would offer for the last of these words."""
     line = f"anpd --home {home} {words}"
-    monkeypatch.setenv("_ANPD_COMPLETE", "complete_bash")
+    monkeypatch.setenv("_ANPD_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
     with pytest.raises(SystemExit):
-        typer.main.get_command(app).main([], prog_name="anpd")
+        app.main([], prog_name="anpd")
     out, err = capsys.readouterr()
     assert err == ""
-    return out.split()
+    return [word.removeprefix("plain,") for word in out.split()]
 
 
 PEERS = {"peers": [{"did": "did:key:z1", "names": ["bob"]}], "unmet": []}
@@ -106,3 +107,14 @@ def test_completion_is_silent_without_a_daemon(
 ) -> None:
     for words in ("tasks show ", "peers show ", "call ", "expose ", "decide "):
         assert completed(words, tmp_path, monkeypatch, capsys) == []
+
+
+def test_the_completion_is_installed_once(tmp_path: Path) -> None:
+    (tmp_path / ".bashrc").write_text("alias ll='ls -l'")
+    for _ in range(2):
+        path = install_completion(app, "bash", tmp_path)
+    assert "_ANPD_COMPLETE=bash_complete" in path.read_text("utf-8")
+    lines = (tmp_path / ".bashrc").read_text("utf-8").splitlines()
+    assert lines == ["alias ll='ls -l'", "source ~/.bash_completions/anpd.sh"]
+    with pytest.raises(CallError, match="bash, zsh, fish can"):
+        shell_of({"SHELL": "/bin/tcsh"})

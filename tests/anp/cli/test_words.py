@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import click
 import pytest
-import typer
 
+from anp.cli.app import app
 from anp.cli.call import CallLine, quick_call
+from anp.cli.examples import EXAMPLES, example_of
+from anp.cli.grammar import Commands
 from anp.cli.output import terminal_width
 from anp.cli.words import WORDS
+from tests.command_lines import problem_of
 
 
 def commands_of(file: str) -> dict[str, str]:
     """Return the words that a file adds, with the first sentences of their help."""
-    app = typer.Typer()
+    app = Commands()
     import_module(f"anp.cli.commands.{file}").register(app)
-    commands = typer.main.get_group(app).commands
-    return {name: one.get_short_help_str(500) for name, one in commands.items()}
+    return {name: one.get_short_help_str(500) for name, one in app.made.items()}
 
 
 def test_the_table_has_the_words_of_all_files_with_their_help() -> None:
@@ -46,14 +52,14 @@ def test_a_call_loads_no_library_but_the_standard_one(tmp_path: object) -> None:
     home = ("--home", f"{tmp_path}/none")
     loaded = loaded_by(*home, "call", "bob", "double", "-d", "{}", "--json")
     assert "anp.cli.local_http" in loaded
-    assert not {"typer", "pydantic", "httpx", "asyncio", "cryptography"} & loaded
+    assert not {"click", "pydantic", "httpx2", "asyncio", "cryptography"} & loaded
     # A form that is not a usual one is read by the whole command line.
-    assert "typer" in loaded_by(*home, "call", "bob", "double", "--data={}")
+    assert "click" in loaded_by(*home, "call", "bob", "double", "--data={}")
 
 
 def test_help_loads_no_command() -> None:
     loaded = loaded_by("--help")
-    assert "typer" in loaded
+    assert "click" in loaded
     assert not any(name.startswith("anp.cli.commands") for name in loaded)
 
 
@@ -130,3 +136,27 @@ def test_everything_else_is_left_to_the_whole_command_line(
     words: tuple[str, ...],
 ) -> None:
     assert quick_call(words) is None
+
+
+def leaves(command: click.Command, *words: str) -> Iterator[tuple[str, click.Command]]:
+    """Give every command that has none below it, with its words."""
+    below = getattr(command, "commands", {})
+    for name in below:
+        yield from leaves(below[name], *words, name)
+    if not below:
+        yield " ".join(words), command
+
+
+def test_every_command_shows_an_example_that_fits_it() -> None:
+    found = dict(leaves(app))
+    assert set(EXAMPLES) <= set(found)
+    for words, command in found.items():
+        line = example_of(f"anpd {words}")
+        given = shlex.split(line)[1:]
+        assert problem_of(given) is None, line
+        needed = [one for one in command.params if one.required]
+        assert not needed or words in EXAMPLES, line
+        context = click.Context(command, info_name=f"anpd {words}")
+        assert command.get_help(context).endswith(f"Example: {line}")
+        said = (command.help or "").split("\n")[0]
+        assert re.match(r"[A-Z].*[.:]$", said), (words, said)

@@ -270,7 +270,7 @@ def test_the_spacing_inside_a_finished_is_free() -> None:
     ours = completed(events_of(pair.initiator)[1:])
     content = f' {{ "secretKeyId" :\n"{ours.keys.secret_key_id}" }} '.encode()
     finished = json.loads(pair.initiator.messages_to_send()[-1])
-    finished["verifyData"] = encrypt(ours.keys.send_key, content, iv=bytes(12))
+    finished["verifyData"] = encrypt(ours.keys.send_cipher, content, iv=bytes(12))
     tell(pair.responder, json.dumps(finished))
     assert completed(events_of(pair.responder)).finished_iv == bytes(12)
 
@@ -290,7 +290,7 @@ def test_a_finished_has_the_first_counter_where_counters_are_used(
     content = json.dumps({"secretKeyId": ours.keys.secret_key_id}).encode()
     iv = b"salt" + counter.to_bytes(8, "big")
     finished = json.loads(pair.initiator.messages_to_send()[-1])
-    finished["verifyData"] = encrypt(ours.keys.send_key, content, iv=iv)
+    finished["verifyData"] = encrypt(ours.keys.send_cipher, content, iv=iv)
     tell(pair.responder, json.dumps(finished))
     if common:
         # As a `message` it would come back under a counter that nobody has seen.

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import ErrorCode
 from anp.wire.frames import encrypt
@@ -232,7 +233,7 @@ def test_an_answer_signed_by_somebody_else_is_refused() -> None:
 )
 def test_a_finished_that_names_another_key_fails(content: bytes) -> None:
     def change(key: bytes, finished: dict[str, Any]) -> dict[str, Any]:
-        return {**finished, "verifyData": encrypt(key, content, iv=bytes(12))}
+        return {**finished, "verifyData": encrypt(AESGCM(key), content, iv=bytes(12))}
 
     assert finished_with(change).code is ErrorCode.DECRYPTION_FAILED
 

@@ -19,7 +19,7 @@ SCHEDULES = VECTORS["key_schedules"]
 
 
 def key_of(private_hex: str) -> EphemeralKey:
-    return EphemeralKey(int(private_hex, 16))
+    return EphemeralKey.of_value(int(private_hex, 16))
 
 
 @clause("WIRE row 3", "WIRE row 19", "WIRE row 20")
@@ -54,7 +54,7 @@ def test_the_sdks_addresses_are_ours(vector: dict[str, str]) -> None:
 
 @clause("WIRE row 15")
 def test_a_compressed_key_gives_the_same_secret() -> None:
-    key = EphemeralKey(7)
+    key = EphemeralKey.of_value(7)
     point = ALICE.public_key_hex
     prefix = "03" if int(point, 16) % 2 else "02"
     assert key.exchange(prefix + point[2:66]) == key.exchange(point)
@@ -67,14 +67,14 @@ def test_a_compressed_key_gives_the_same_secret() -> None:
 )
 def test_what_is_no_point_is_the_peers_error(text: str) -> None:
     with pytest.raises(PeerError) as caught:
-        EphemeralKey(7).exchange(text)
+        EphemeralKey.of_value(7).exchange(text)
     assert caught.value.code is ErrorCode.INVALID_ENCRYPTION_KEY
 
 
 @given(st.text() | st.from_regex(r"0[234][0-9a-f]{64,128}", fullmatch=True))
 def test_any_text_is_a_point_or_refused(text: str) -> None:
     try:
-        assert len(EphemeralKey(7).exchange(text)) == 32
+        assert len(EphemeralKey.of_value(7).exchange(text)) == 32
     except PeerError:
         return
 
@@ -100,7 +100,7 @@ def test_randoms_of_255_bytes_are_used_and_256_refused(
 @pytest.mark.parametrize("value", [0, -1, ORDER])
 def test_a_private_value_outside_the_group_is_our_bug(value: int) -> None:
     with pytest.raises(LocalError):
-        EphemeralKey(value)
+        EphemeralKey.of_value(value)
 
 
 @pytest.mark.parametrize("byte", [b"\x00", b"\xff"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -10,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import decode_base64, encode_base64
 from anp.wire.messages import (
     Envelope,
     Heartbeat,
     Register,
     Response,
     SourceHello,
-    decode_base64,
-    encode_base64,
     format_timestamp,
     make_heartbeat,
     make_pong,
@@ -329,3 +329,17 @@ def test_a_timestamp_has_milliseconds_and_z() -> None:
 def test_a_moment_without_a_zone_is_our_bug() -> None:
     with pytest.raises(LocalError):
         format_timestamp(WALL_NOW.replace(tzinfo=None))
+
+
+@given(
+    st.datetimes(
+        min_value=datetime(1970, 1, 2),
+        max_value=datetime(9998, 12, 30),
+        timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=45))]),
+    )
+)
+def test_timestamps_are_those_of_the_standard_library(moment: datetime) -> None:
+    in_utc = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    assert format_timestamp(moment) == in_utc.removesuffix("+00:00") + "Z"
+    whole = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert format_timestamp(moment, milliseconds=False) == whole

@@ -8,17 +8,16 @@
 
 from __future__ import annotations
 
-import typer
-
 from anp.cli.commands.attachments.attach import attach_app
 from anp.cli.commands.attachments.attached import attachments_app
 from anp.cli.commands.attachments.capabilities import capabilities_app
+from anp.cli.grammar import Commands
 
 __all__ = ["register"]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this room."""
-    app.add_typer(attach_app, name="attach")
-    app.add_typer(attachments_app, name="attachments")
-    app.add_typer(capabilities_app, name="capabilities")
+    app.add(attach_app, "attach")
+    app.add(attachments_app, "attachments")
+    app.add(capabilities_app, "capabilities")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from anp.cli.client import home_of
 from anp.cli.commands.attachments.attached import tell_daemon
@@ -29,8 +29,9 @@ from anp.cli.commands.attachments.options import (
     PATH,
     TEXT,
     YES,
-    Option,
+    AttachOption,
 )
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import Settings, fail, print_one, progress
 from anp.errors import CallError, ErrorKind
@@ -42,18 +43,16 @@ if TYPE_CHECKING:
 
 __all__ = ["attach_app"]
 
-attach_app = typer.Typer(
-    no_args_is_help=True, help="Attach the programs of your agent."
-)
+attach_app = Commands(help="Attach the programs of your agent.")
 Fields = dict[str, Any]
 "Fields of an `AttachmentSpec`."
 
 
-OPTIONS: dict[str, tuple[Option, ...]] = {}
+OPTIONS: dict[str, tuple[AttachOption, ...]] = {}
 "Options of each kind; the command that attaches again repeats all of them."
 
 
-def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
+def _kind(kind: str, *options: AttachOption) -> Callable[[Callable[..., None]], None]:
     """Make the command that attaches one kind, with shared and own options.
 
     The function below it completes the fields by what is attached, its first argument.
@@ -65,9 +64,7 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             iter(inspect.signature(complete, eval_str=True).parameters.values())
         )
 
-        def attach(
-            context: typer.Context, keep: bool, as_json: bool, **given: Any
-        ) -> None:
+        def attach(context: Context, keep: bool, as_json: bool, **given: Any) -> None:
             fields = {o.field: o.form.read(o.flag, given[o.field]) for o in options}
             complete(given[what.name], fields)
             fields["kind"] = kind
@@ -75,11 +72,11 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             _attach(context.obj, fields, named=named, keep=keep, as_json=as_json)
 
         parameters = {
-            "context": (typer.Context, inspect.Parameter.empty),
+            "context": (Context, inspect.Parameter.empty),
             what.name: (what.annotation, inspect.Parameter.empty),
             **{
                 o.field: (
-                    Annotated[o.form.type, typer.Option(o.flag, help=o.help)],
+                    Annotated[o.form.type, Option(o.flag, help=o.help)],
                     False if o.form is YES else None,
                 )
                 for o in options
@@ -87,13 +84,13 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
             "keep": (
                 Annotated[
                     bool,
-                    typer.Option("--keep", help="Save it even if it does not start."),
+                    Option("--keep", help="Save it even if it does not start."),
                 ],
                 False,
             ),
             "as_json": (Json, False),
         }
-        attach.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by typer
+        attach.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by click
             [
                 inspect.Parameter(
                     name,
@@ -111,7 +108,7 @@ def _kind(kind: str, *options: Option) -> Callable[[Callable[..., None]], None]:
 
 @_kind("mcp", NAME, EXPOSE, ENV, *ACCESS, *HINTS)
 def _mcp(
-    command: Annotated[list[str], typer.Argument(help="URL, or -- CMD ARGS…")],
+    command: Annotated[list[str], Argument(help="URL, or -- CMD ARGS…")],
     fields: Fields,
 ) -> None:
     """Attach an MCP server: a command (stdio) or a URL (streamable HTTP)."""
@@ -129,7 +126,7 @@ def _mcp(
 
 @_kind(
     "http",
-    Option(
+    AttachOption(
         "--openapi",
         "openapi",
         DOCUMENT,
@@ -138,7 +135,7 @@ def _mcp(
     *(CAPABILITIES, NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _http(
-    url: Annotated[str, typer.Argument(help="Base URL of the service.")],
+    url: Annotated[str, Argument(help="Base URL of the service.")],
     fields: Fields,
 ) -> None:
     """Attach an HTTP service by its OpenAPI document (default: URL/openapi.json)."""
@@ -148,15 +145,13 @@ def _http(
 @_kind(
     "callback",
     CAPABILITIES,
-    Option(
+    AttachOption(
         "--secret", "secret", TEXT, "env:VAR or file:PATH; calls are signed with it."
     ),
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _callback(
-    url: Annotated[
-        str, typer.Argument(help="URL of the agent, which takes calls by POST.")
-    ],
+    url: Annotated[str, Argument(help="URL of the agent, which takes calls by POST.")],
     fields: Fields,
 ) -> None:
     """Attach an agent that takes calls at a URL."""
@@ -165,12 +160,14 @@ def _callback(
 
 @_kind(
     "a2a",
-    Option("--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."),
+    AttachOption(
+        "--endpoint", "endpoint", TEXT, "URL for calls, if it is on another host."
+    ),
     *OAUTH,
     *(NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _a2a(
-    url: Annotated[str, typer.Argument(help="The agent card, or the agent's host.")],
+    url: Annotated[str, Argument(help="The agent card, or the agent's host.")],
     fields: Fields,
 ) -> None:
     """Attach an A2A agent by its card; its skills become capabilities."""
@@ -179,7 +176,7 @@ def _a2a(
 
 @_kind("inbox", CAPABILITIES, EXPOSE, *HINTS)
 def _inbox(
-    name: Annotated[str, typer.Argument(help="Name of the attachment.")],
+    name: Annotated[str, Argument(help="Name of the attachment.")],
     fields: Fields,
 ) -> None:
     """Attach an agent that is no server: it reads its tasks from the daemon."""
@@ -189,12 +186,12 @@ def _inbox(
 @_kind(
     "python",
     *(NAME, EXPOSE, ENV),
-    Option("--python", "python", PATH, "Interpreter."),
-    Option("--cwd", "cwd", PATH, "Folder to run in."),
+    AttachOption("--python", "python", PATH, "Interpreter."),
+    AttachOption("--cwd", "cwd", PATH, "Folder to run in."),
     *HINTS,
 )
 def _python(
-    target: Annotated[str, typer.Argument(help="MODULE:FUNCTION or path.py:FUNCTION")],
+    target: Annotated[str, Argument(help="MODULE:FUNCTION or path.py:FUNCTION")],
     fields: Fields,
 ) -> None:
     """Attach a Python function, or all public ones of a module."""
@@ -311,7 +308,9 @@ def _attach(
                 f"{spec.name} is saved but does not start, so it offers nothing: "
                 f"{problem}; correct that, then check it with `anpd doctor`"
             )
-        raise typer.Exit(fail(settings, ErrorKind.CONFIGURATION, detail, **answer))
+        raise click.exceptions.Exit(
+            fail(settings, ErrorKind.CONFIGURATION, detail, **answer)
+        )
     told = [f"attached {spec.name}"]
     told += [
         f"  {name:<40} {'exposed' if name in exposed else 'not exposed'}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
 from anp.cli.client import Client, home_of, load_settings
+from anp.cli.grammar import Commands, Context
 from anp.cli.options import Json
 from anp.cli.output import Column, Settings, print_list, print_one, progress
 from anp.errors import CallError, ErrorKind
@@ -14,13 +13,11 @@ from anp.sidecar.home.home import Home
 
 __all__ = ["attachments_app", "tell_daemon"]
 
-attachments_app = typer.Typer(
-    no_args_is_help=True, help="Attached programs: list, remove."
-)
+attachments_app = Commands(help="Attached programs: list, remove.")
 
 
 @attachments_app.command("list")
-def list_attachments(context: typer.Context, as_json: Json = False) -> None:
+def list_attachments(context: Context, as_json: Json = False) -> None:
     """List the attachments and their states; without a daemon, what is saved."""
     home, _ = home_of(context.obj)
     if home.is_running():
@@ -69,7 +66,7 @@ def _saved(settings: Settings, home: Home) -> list[dict[str, Any]]:
 
 
 @attachments_app.command("remove")
-def remove(context: typer.Context, name: str, as_json: Json = False) -> None:
+def remove(context: Context, name: str, as_json: Json = False) -> None:
     """Remove an attachment."""
     from anp.sidecar.attachments import remove_attachment
 

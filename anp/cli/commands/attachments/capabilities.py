@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer
-
 from anp.cli.client import client_of, segment
+from anp.cli.grammar import Commands, Context
 from anp.cli.input import read_data
 from anp.cli.options import Capability, Data, Json
 from anp.cli.output import Column, print_json, print_list
@@ -14,13 +13,11 @@ from anp.errors import CallError, ErrorKind
 
 __all__ = ["capabilities_app"]
 
-capabilities_app = typer.Typer(
-    no_args_is_help=True, help="Attached capabilities: list, show, test."
-)
+capabilities_app = Commands(help="Attached capabilities: list, show, test.")
 
 
 @capabilities_app.command("list")
-def list_capabilities(context: typer.Context, as_json: Json = False) -> None:
+def list_capabilities(context: Context, as_json: Json = False) -> None:
     """List the capabilities of all attachments."""
     found = client_of(context).get("/v1/capabilities")
     columns: dict[str, Column] = {
@@ -33,9 +30,7 @@ def list_capabilities(context: typer.Context, as_json: Json = False) -> None:
 
 
 @capabilities_app.command("show")
-def show_capability(
-    context: typer.Context, name: Capability, as_json: Json = False
-) -> None:
+def show_capability(context: Context, name: Capability, as_json: Json = False) -> None:
     """Show one capability with its schemas."""
     for capability in client_of(context).get("/v1/capabilities")["capabilities"]:
         if name in (capability["name"], capability["name"].partition(".")[2]):
@@ -46,7 +41,7 @@ def show_capability(
 
 @capabilities_app.command("test")
 def try_capability(
-    context: typer.Context,
+    context: Context,
     name: Capability,
     data: Data = "{}",
     as_json: Json = False,

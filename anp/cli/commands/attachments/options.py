@@ -22,7 +22,7 @@ __all__ = [
     "TEXT",
     "YES",
     "Form",
-    "Option",
+    "AttachOption",
 ]
 
 
@@ -79,7 +79,7 @@ DECLARED = Form(Path | None, _declared, lambda kept: ["FILE"] * bool(kept))
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class AttachOption:
     """One option of `anpd attach`, and the field of the attachment that it fills."""
 
     flag: str
@@ -88,55 +88,67 @@ class Option:
     help: str
 
 
-NAME = Option(
+NAME = AttachOption(
     "--name",
     "name",
     TEXT,
     "Name of the attachment, which is the first part of its capabilities' names.",
 )
-EXPOSE = Option(
+EXPOSE = AttachOption(
     "--expose", "expose", NAMES, "Capability that peers may call; '*' is all."
 )
-RENAME = Option(
+RENAME = AttachOption(
     "--rename", "rename", PAIRS, "TOOL=NAME for a capability of another name."
 )
-ENV = Option("--env", "env", PAIRS, "NAME=VALUE for the environment of the command.")
-CAPABILITIES = Option(
+ENV = AttachOption(
+    "--env", "env", PAIRS, "NAME=VALUE for the environment of the command."
+)
+CAPABILITIES = AttachOption(
     "--capabilities", "capabilities", DECLARED, "JSON file with a list of capabilities."
 )
 ACCESS = (
-    Option("--header", "headers", PAIRS, "NAME=env:VAR or NAME=file:PATH."),
-    Option("--query", "query", PAIRS, "NAME=env:VAR or NAME=file:PATH."),
-    Option("--bearer", "bearer", TEXT, "env:VAR or file:PATH of a bearer token."),
-    Option("--basic", "basic", TEXT, "env:VAR or file:PATH of user:password."),
-    Option(
+    AttachOption("--header", "headers", PAIRS, "NAME=env:VAR or NAME=file:PATH."),
+    AttachOption("--query", "query", PAIRS, "NAME=env:VAR or NAME=file:PATH."),
+    AttachOption("--bearer", "bearer", TEXT, "env:VAR or file:PATH of a bearer token."),
+    AttachOption("--basic", "basic", TEXT, "env:VAR or file:PATH of user:password."),
+    AttachOption(
         "--ca-file", "ca_file", PATH, "Certificates (PEM) trusted besides the system's."
     ),
-    Option("--allow-http", "allow_http", YES, "Allow to send secrets over plain http."),
+    AttachOption(
+        "--allow-http", "allow_http", YES, "Allow to send secrets over plain http."
+    ),
 )
 OAUTH = (
-    Option("--oauth-client", "oauth_client", TEXT, "Our name where tokens are given."),
-    Option("--oauth-secret", "oauth_secret", TEXT, "env:VAR or file:PATH of its key."),
-    Option(
+    AttachOption(
+        "--oauth-client", "oauth_client", TEXT, "Our name where tokens are given."
+    ),
+    AttachOption(
+        "--oauth-secret", "oauth_secret", TEXT, "env:VAR or file:PATH of its key."
+    ),
+    AttachOption(
         "--oauth-assertion",
         "oauth_assertion",
         TEXT,
         "env:VAR or file:PATH of a token that is traded in there.",
     ),
-    Option("--oauth-scope", "oauth_scopes", NAMES, "Scope to ask for."),
-    Option("--oauth-token-url", "oauth_token_url", TEXT, "URL that gives tokens."),
+    AttachOption("--oauth-scope", "oauth_scopes", NAMES, "Scope to ask for."),
+    AttachOption(
+        "--oauth-token-url", "oauth_token_url", TEXT, "URL that gives tokens."
+    ),
 )
 HINTS = (
-    Option("--read-only", "read_only", NAMES, "Capability that changes nothing."),
-    Option("--idempotent", "idempotent", NAMES, "Capability that may be repeated."),
-    Option(
+    AttachOption("--read-only", "read_only", NAMES, "Capability that changes nothing."),
+    AttachOption(
+        "--idempotent", "idempotent", NAMES, "Capability that may be repeated."
+    ),
+    AttachOption(
         "--conversational",
         "conversational",
         NAMES,
         "Capability that answers natural language.",
     ),
     RENAME,
-    Option(
+    AttachOption(
         "--show-errors", "show_errors", YES, "Let peers read exceptions word for word."
     ),
 )

@@ -14,9 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
-import typer
-
 from anp.cli.client import home_of
+from anp.cli.grammar import Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import print_bytes, print_one
 from anp.errors import CallError, ErrorKind
@@ -37,16 +36,16 @@ MAX_SHOWN: Final = 1024 * 1024
 "Bytes at the end of a log in which the last lines are looked for."
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
     app.command("stop")(stop)
     app.command("logs")(logs)
 
 
 def stop(
-    context: typer.Context,
+    context: Context,
     timeout: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait for its end.")
+        float, Option(min=0, help="Seconds to wait for its end.")
     ] = 60.0,
     as_json: Json = False,
 ) -> None:
@@ -89,15 +88,15 @@ def find_daemon(home: Home) -> int:
 
 
 def logs(
-    context: typer.Context,
+    context: Context,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")
+        bool, Option("--follow", "-f", help="Go on until Ctrl-C.")
     ] = False,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", min=0, help="Last lines that are printed.")
+        int, Option("--lines", "-n", min=0, help="Last lines that are printed.")
     ] = 50,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the path of the file as JSON.")
+        bool, Option("--json", help="Print the path of the file as JSON.")
     ] = False,
 ) -> None:
     """Print the log of a daemon that was started with `up --background`."""

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final
 
-import typer
-
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.negotiations import decide_negotiation
 from anp.cli.completion import complete_waiting
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Json, Note
 from anp.cli.output import Column, print_list, print_one, shown_did, visible, when
 from anp.errors import CallError, ErrorKind
@@ -41,27 +40,27 @@ class Waiting:
     "The thing in words."
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the command of this file."""
     app.command("decide")(decide)
 
 
 def decide(
-    context: typer.Context,
+    context: Context,
     waiting: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="[ID]",
             help="Left out: list all that waits.",
             autocompletion=complete_waiting,
         ),
     ] = "",
     verdict: Annotated[
-        str, typer.Argument(metavar="[DECISION]", help="accept, reject or edit.")
+        str, Argument(metavar="[DECISION]", help="accept, reject or edit.")
     ] = "",
     file: Annotated[
         str | None,
-        typer.Option(help="With edit: the edited protocol text; - is standard input."),
+        Option(help="With edit: the edited protocol text; - is standard input."),
     ] = None,
     note: Note = "",
     as_json: Json = False,

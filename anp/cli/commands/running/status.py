@@ -6,22 +6,21 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-import typer
-
 from anp.cli.client import client_of, home_of
 from anp.cli.commands.running.decisions import Waiting, find_waiting
+from anp.cli.grammar import Commands, Context
 from anp.cli.options import Json
 from anp.cli.output import Line, print_one, shown_did, when
 
 __all__ = ["register"]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the command of this file."""
     app.command("status")(status)
 
 
-def status(context: typer.Context, as_json: Json = False) -> None:
+def status(context: Context, as_json: Json = False) -> None:
     """Show if a daemon runs, its peers, what it exposes, and what waits for you."""
     client = client_of(context)
     home, _ = home_of(context.obj)

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from anp.cli.client import client_of, segment
 from anp.cli.commands.tasks.tasks import print_tasks
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, print_bytes, print_list, print_one, when
 from anp.interaction.elements import party_name
 
 __all__ = ["register"]
 
-sessions_app = typer.Typer(
-    no_args_is_help=True, help="Conversations that tasks belong to."
-)
+sessions_app = Commands(help="Conversations that tasks belong to.")
 
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="Id of the session.")]
+SessionId = Annotated[str, Argument(metavar="SESSION", help="Id of the session.")]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(sessions_app, name="sessions")
+    app.add(sessions_app, "sessions")
 
 
 @sessions_app.command("list")
 def list_sessions(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option(help="Most sessions, the newest first.")] = 100,
+    context: Context,
+    limit: Annotated[int, Option(help="Most sessions, the newest first.")] = 100,
     as_json: Json = False,
 ) -> None:
     """List sessions, the newest first."""
@@ -49,9 +46,9 @@ def list_sessions(
 
 @sessions_app.command("outbox")
 def list_outbox(
-    context: typer.Context,
+    context: Context,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Try all again, dead letters too.")
+        bool, Option("--retry", help="Try all again, dead letters too.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -67,15 +64,15 @@ def list_outbox(
         "STATE": lambda one: "DEAD" if one["dead"] else "waits",
         "PROBLEM": "problem",
     }
-    print_list(found, found["letters"], columns, as_json=as_json)
+    names = client.peer_names
+    print_list(found, found["letters"], columns, as_json=as_json, names=names)
 
 
 @sessions_app.command("show")
-def show_session(
-    context: typer.Context, session: SessionId, as_json: Json = False
-) -> None:
+def show_session(context: Context, session: SessionId, as_json: Json = False) -> None:
     """Show a session with its parties and tasks."""
-    found = client_of(context).get(f"/v1/sessions/{segment(session)}")
+    client = client_of(context)
+    found = client.get(f"/v1/sessions/{segment(session)}")
     told = [
         ("session", found["id"]),
         ("state", "open" if found["open"] else "closed"),
@@ -87,28 +84,24 @@ def show_session(
     print_one(found, told, as_json=as_json)
     if not as_json:
         print()
-        print_tasks(found, found["tasks"])
+        print_tasks(found, found["tasks"], client)
 
 
 @sessions_app.command("export")
-def export_session(context: typer.Context, session: SessionId) -> None:
+def export_session(context: Context, session: SessionId) -> None:
     """Print everything that is kept of a session, one JSON object a line."""
     print_bytes(client_of(context).get_bytes(f"/v1/sessions/{segment(session)}/export"))
 
 
 @sessions_app.command("close")
-def close_session(
-    context: typer.Context, session: SessionId, as_json: Json = False
-) -> None:
+def close_session(context: Context, session: SessionId, as_json: Json = False) -> None:
     """End a session of ours; its open tasks are asked to end."""
     found = client_of(context).post(f"/v1/sessions/{segment(session)}/close")
     print_one(found, [f"session {found['id']} is closed"], as_json=as_json)
 
 
 @sessions_app.command("delete")
-def delete_session(
-    context: typer.Context, session: SessionId, as_json: Json = False
-) -> None:
+def delete_session(context: Context, session: SessionId, as_json: Json = False) -> None:
     """Delete what is kept here of a session that has no open tasks."""
     found = client_of(context).post(f"/v1/sessions/{segment(session)}/delete")
     print_one(found, [f"session {found['id']} is deleted here"], as_json=as_json)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.input import read_data
 from anp.cli.options import Json
 from anp.cli.output import Column, print_list, print_one, progress, when
@@ -19,73 +18,69 @@ __all__ = ["register"]
 LOOK = 1.0
 "Seconds between two looks for new runs."
 
-subscriptions_app = typer.Typer(
-    no_args_is_help=True, help="Tasks that times, events and places start."
-)
+subscriptions_app = Commands(help="Tasks that times, events and places start.")
 
 SubscriptionId = Annotated[
-    str, typer.Argument(metavar="SUBSCRIPTION", help="Id of the subscription.")
+    str, Argument(metavar="SUBSCRIPTION", help="Id of the subscription.")
 ]
 Seconds = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Such as 1s, 15m, 2h or 1d.")
+    str | None, Option(metavar="TIME", help="Such as 1s, 15m, 2h or 1d.")
 ]
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(subscriptions_app, name="subscriptions")
+    app.add(subscriptions_app, "subscriptions")
 
 
 @subscriptions_app.command("create")
 def create_subscription(
-    context: typer.Context,
-    peer: Annotated[str, typer.Argument(help="Name, DID, URL or URL#DID.")],
+    context: Context,
+    peer: Annotated[str, Argument(help="Name, DID, URL or URL#DID.")],
     capability: Annotated[
-        str, typer.Argument(help="Capability; left out when the words say it.")
+        str, Argument(help="Capability; left out when the words say it.")
     ] = "",
     data: Annotated[
         str | None,
-        typer.Option("--data", "-d", help="Arguments: JSON, @FILE or -."),
+        Option("--data", "-d", help="Arguments: JSON, @FILE or -."),
     ] = None,
-    text: Annotated[str | None, typer.Option("--text", help="Plain words.")] = None,
+    text: Annotated[str | None, Option("--text", help="Plain words.")] = None,
     give: Annotated[
-        str, typer.Option(metavar="NAME", help="Argument that gets the occasion.")
+        str, Option(metavar="NAME", help="Argument that gets the occasion.")
     ] = "",
     at: Annotated[
-        list[str] | None, typer.Option(metavar="WHEN", help="Date and time.")
+        list[str] | None, Option(metavar="WHEN", help="Date and time.")
     ] = None,
     every: Seconds = None,
     cron: Annotated[
-        str | None, typer.Option(metavar="FIELDS", help="Such as '0 8 * * MON-FRI'.")
+        str | None, Option(metavar="FIELDS", help="Such as '0 8 * * MON-FRI'.")
     ] = None,
-    zone: Annotated[
-        str, typer.Option(help="Zone of --cron, such as Europe/Berlin.")
-    ] = "UTC",
+    zone: Annotated[str, Option(help="Zone of --cron, such as Europe/Berlin.")] = "UTC",
     on: Annotated[
-        list[str] | None, typer.Option(metavar="EVENT", help="Event that is told.")
+        list[str] | None, Option(metavar="EVENT", help="Event that is told.")
     ] = None,
     trigger: Annotated[
         list[str] | None,
-        typer.Option(metavar="JSON", help="Any trigger: JSON, @FILE or -."),
+        Option(metavar="JSON", help="Any trigger: JSON, @FILE or -."),
     ] = None,
     match_all: Annotated[
-        bool, typer.Option("--all", help="Every trigger has to be there.")
+        bool, Option("--all", help="Every trigger has to be there.")
     ] = False,
     window: Seconds = None,
     condition: Annotated[
-        str | None, typer.Option(metavar="SCHEMA", help="JSON Schema of occasions.")
+        str | None, Option(metavar="SCHEMA", help="JSON Schema of occasions.")
     ] = None,
     missed: Annotated[
-        str, typer.Option(help="Times while the daemon is away: skip, once or all.")
+        str, Option(help="Times while the daemon is away: skip, once or all.")
     ] = "skip",
-    max_runs: Annotated[int | None, typer.Option(help="Runs until it ends.")] = None,
+    max_runs: Annotated[int | None, Option(help="Runs until it ends.")] = None,
     expires: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Date and time of its end.")
+        str | None, Option(metavar="WHEN", help="Date and time of its end.")
     ] = None,
     debounce: Seconds = None,
     by_peer: Annotated[
-        bool, typer.Option("--by-peer", help="Let the peer watch the triggers.")
+        bool, Option("--by-peer", help="Let the peer watch the triggers.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -128,12 +123,13 @@ def create_subscription(
 
 @subscriptions_app.command("list")
 def list_subscriptions(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option(help="Most of them, the newest first.")] = 100,
+    context: Context,
+    limit: Annotated[int, Option(help="Most of them, the newest first.")] = 100,
     as_json: Json = False,
 ) -> None:
     """List subscriptions, the newest first."""
-    found = client_of(context).get("/v1/subscriptions", limit=str(limit))
+    client = client_of(context)
+    found = client.get("/v1/subscriptions", limit=str(limit))
     columns: dict[str, Column] = {
         "ID": "id",
         "STATE": lambda one: one["ended"] or "open",
@@ -144,12 +140,13 @@ def list_subscriptions(
         "CAPABILITY": lambda one: one["capability"] or "-",
         "PEER": "peer",
     }
-    print_list(found, found["subscriptions"], columns, as_json=as_json)
+    names = client.peer_names
+    print_list(found, found["subscriptions"], columns, as_json=as_json, names=names)
 
 
 @subscriptions_app.command("show")
 def show_subscription(
-    context: typer.Context, subscription: SubscriptionId, as_json: Json = False
+    context: Context, subscription: SubscriptionId, as_json: Json = False
 ) -> None:
     """Show a subscription: its triggers, and when it is due next."""
     found = client_of(context).get(f"/v1/subscriptions/{segment(subscription)}")
@@ -158,7 +155,7 @@ def show_subscription(
 
 @subscriptions_app.command("cancel")
 def cancel_subscription(
-    context: typer.Context, subscription: SubscriptionId, as_json: Json = False
+    context: Context, subscription: SubscriptionId, as_json: Json = False
 ) -> None:
     """End a subscription; the tasks that it started go on."""
     path = f"/v1/subscriptions/{segment(subscription)}/cancel"
@@ -167,9 +164,9 @@ def cancel_subscription(
 
 @subscriptions_app.command("runs")
 def list_runs(
-    context: typer.Context,
+    context: Context,
     subscription: SubscriptionId,
-    limit: Annotated[int, typer.Option(help="Most runs, the newest first.")] = 100,
+    limit: Annotated[int, Option(help="Most runs, the newest first.")] = 100,
     as_json: Json = False,
 ) -> None:
     """List the runs of a subscription, each with the state of its task."""
@@ -188,14 +185,12 @@ def list_runs(
 
 @subscriptions_app.command("watch")
 def watch_subscription(
-    context: typer.Context,
+    context: Context,
     subscription: SubscriptionId,
-    runs: Annotated[
-        int | None, typer.Option(help="Runs after which watching ends.")
-    ] = None,
-    after: Annotated[int, typer.Option(help="Only runs with higher numbers.")] = 0,
+    runs: Annotated[int | None, Option(help="Runs after which watching ends.")] = None,
+    after: Annotated[int, Option(help="Only runs with higher numbers.")] = 0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object a line.")
+        bool, Option("--json", help="Print one JSON object a line.")
     ] = False,
 ) -> None:
     """Show the results of the runs as they come, until it has ended."""
@@ -223,13 +218,13 @@ def watch_subscription(
 
 @subscriptions_app.command("emit")
 def emit_event(
-    context: typer.Context,
-    event: Annotated[str, typer.Argument(help="Name, such as build.failed.")],
+    context: Context,
+    event: Annotated[str, Argument(help="Name, such as build.failed.")],
     data: Annotated[
-        str | None, typer.Option("--data", "-d", help="JSON, @FILE or -.")
+        str | None, Option("--data", "-d", help="JSON, @FILE or -.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--id", help="Its id; a repeat starts nothing.")
+        str | None, Option("--id", help="Its id; a repeat starts nothing.")
     ] = None,
     as_json: Json = False,
 ) -> None:

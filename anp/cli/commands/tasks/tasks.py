@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch, end_of
 from anp.cli.completion import complete_task
+from anp.cli.grammar import Argument, Commands, Context, Option
 from anp.cli.input import read_data, read_input
 from anp.cli.options import Json
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
@@ -24,110 +23,106 @@ __all__ = ["print_tasks", "register"]
 MAX_INLINE = 1024 * 1024
 "Bytes of all files that go in the message itself; larger ones follow by themselves."
 
-tasks_app = typer.Typer(
-    no_args_is_help=True, help="Work of peers that lasts, streams and asks back."
-)
+tasks_app = Commands(help="Work of peers that lasts, streams and asks back.")
 
 TaskId = Annotated[
     str,
-    typer.Argument(
-        metavar="TASK", help="Id of the task.", autocompletion=complete_task
-    ),
+    Argument(metavar="TASK", help="Id of the task.", autocompletion=complete_task),
 ]
-Text = Annotated[str | None, typer.Option("--text", help="Plain words.")]
+Text = Annotated[str | None, Option("--text", help="Plain words.")]
 Files = Annotated[
     list[str] | None,
-    typer.Option("--file", metavar="NAME=PATH", help="A file that is sent along."),
+    Option("--file", metavar="NAME=PATH", help="A file that is sent along."),
 ]
 MoreData = Annotated[
     str | None,
-    typer.Option("--data", "-d", help="JSON, @FILE, or - for standard input."),
+    Option("--data", "-d", help="JSON, @FILE, or - for standard input."),
 ]
 Save = Annotated[
     Path | None,
-    typer.Option(help="Folder for files that come; none there is overwritten."),
+    Option(help="Folder for files that come; none there is overwritten."),
 ]
 Timeout = Annotated[
-    float | None, typer.Option(help="Seconds for the whole; the rest is cancelled.")
+    float | None, Option(help="Seconds for the whole; the rest is cancelled.")
 ]
 Parent = Annotated[
     str | None,
-    typer.Option(help="Task for whose sake this is: its id, or its key here."),
+    Option(help="Task for whose sake this is: its id, or its key here."),
 ]
-Lines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Lines = Annotated[bool, Option("--json", help="Print one JSON object a line.")]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Commands) -> None:
     """Add the commands of this file."""
-    app.add_typer(tasks_app, name="tasks")
+    app.add(tasks_app, "tasks")
 
 
 @tasks_app.command("start")
 def start_task(
-    context: typer.Context,
+    context: Context,
     peer: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="Name, DID, URL or URL#DID; left out with --session, --find, --group."
         ),
     ] = "",
     capability: Annotated[
-        str, typer.Argument(help="Capability; left out when the words say it.")
+        str, Argument(help="Capability; left out when the words say it.")
     ] = "",
     data: MoreData = None,
     text: Text = None,
     file: Files = None,
     session: Annotated[
-        str | None, typer.Option(help="Id of the session that it belongs to.")
+        str | None, Option(help="Id of the session that it belongs to.")
     ] = None,
     after: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="TASK[=STATE,…]",
             help="Task that has to be completed before, or to end in such a state.",
         ),
     ] = None,
     after_any: Annotated[
-        bool, typer.Option("--after-any", help="One task of --after is enough.")
+        bool, Option("--after-any", help="One task of --after is enough.")
     ] = False,
     find: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="CAPABILITY",
             help="Let the daemon choose among the allowed peers that publish this.",
         ),
     ] = None,
     candidate: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PEER",
             help="Peers in order, in place of PEER: the next gets what is handed back.",
         ),
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="GROUP",
             help="Offer it to a group, in place of PEER: the first to accept does it.",
         ),
     ] = None,
     proxy: Annotated[
-        bool, typer.Option("--proxy", help="With --find: go on as with --candidate.")
+        bool, Option("--proxy", help="With --find: go on as with --candidate.")
     ] = False,
     timeout: Timeout = None,
     parent: Parent = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show what comes until it has ended.")
+        bool, Option("--watch", help="Show what comes until it has ended.")
     ] = False,
     save: Save = None,
     notify: Annotated[
         bool,
-        typer.Option("--notify", help="Let the peer dial this daemon with its news."),
+        Option("--notify", help="Let the peer dial this daemon with its news."),
     ] = False,
     protocol: Annotated[
-        str, typer.Option(metavar="URI", help="Protocol that has to carry it.")
+        str, Option(metavar="URI", help="Protocol that has to carry it.")
     ] = "",
-    trust_first_use: Annotated[bool, typer.Option("--trust-first-use")] = False,
+    trust_first_use: Annotated[bool, Option("--trust-first-use")] = False,
     as_json: Lines = False,
 ) -> None:
     """Start a task; it goes on by itself, also when nobody watches."""
@@ -156,25 +151,25 @@ def start_task(
 
 @tasks_app.command("split")
 def split_task(
-    context: typer.Context,
+    context: Context,
     part: Annotated[
         list[str],
-        typer.Option(
+        Option(
             "--part",
             metavar="JSON",
             help="A part: JSON as in the local API, with peer, capability and input.",
         ),
     ],
     serial: Annotated[
-        bool, typer.Option("--serial", help="Each after the end of the one before.")
+        bool, Option("--serial", help="Each after the end of the one before.")
     ] = False,
     any_of: Annotated[
-        bool, typer.Option("--any", help="One completed part ends the others.")
+        bool, Option("--any", help="One completed part ends the others.")
     ] = False,
     timeout: Timeout = None,
     parent: Parent = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Show what comes until it has ended.")
+        bool, Option("--watch", help="Show what comes until it has ended.")
     ] = False,
     as_json: Lines = False,
 ) -> None:
@@ -194,7 +189,7 @@ def _of_plan(**given: Any) -> dict[str, Any]:
 
 
 def _started(
-    context: typer.Context,
+    context: Context,
     found: dict[str, Any],
     watch: bool,
     *,
@@ -228,14 +223,14 @@ def _whom(
 
 @tasks_app.command("wait")
 def wait_tasks(
-    context: typer.Context,
-    tasks: Annotated[list[str], typer.Argument(metavar="TASK…", help="Their ids.")],
-    any_of: Annotated[bool, typer.Option("--any", help="One is enough.")] = False,
+    context: Context,
+    tasks: Annotated[list[str], Argument(metavar="TASK…", help="Their ids.")],
+    any_of: Annotated[bool, Option("--any", help="One is enough.")] = False,
     state: Annotated[
         list[str] | None,
-        typer.Option(help="State besides the final ones that ends the waiting."),
+        Option(help="State besides the final ones that ends the waiting."),
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds.")] = 3600.0,
+    timeout: Annotated[float, Option(help="Seconds.")] = 3600.0,
     as_json: Json = False,
 ) -> None:
     """Wait until tasks have ended, and print how; exit code 9 when the time is over."""
@@ -254,21 +249,22 @@ def wait_tasks(
 
 @tasks_app.command("list")
 def list_tasks(
-    context: typer.Context,
+    context: Context,
     open_only: Annotated[
-        bool, typer.Option("--open", help="Only those that have not ended.")
+        bool, Option("--open", help="Only those that have not ended.")
     ] = False,
-    limit: Annotated[int, typer.Option(help="Most tasks, the newest first.")] = 100,
+    limit: Annotated[int, Option(help="Most tasks, the newest first.")] = 100,
     as_json: Json = False,
 ) -> None:
     """List tasks, the newest first: those given to peers, and those of peers."""
     wanted = {"open": "1"} if open_only else {}
-    found = client_of(context).get("/v1/tasks", limit=str(limit), **wanted)
-    print_tasks(found, found["tasks"], as_json=as_json)
+    client = client_of(context)
+    found = client.get("/v1/tasks", limit=str(limit), **wanted)
+    print_tasks(found, found["tasks"], client, as_json=as_json)
 
 
 def print_tasks(
-    answer: Any, tasks: list[dict[str, Any]], *, as_json: bool = False
+    answer: Any, tasks: list[dict[str, Any]], client: Client, *, as_json: bool = False
 ) -> None:
     """Print tasks in columns."""
     columns: dict[str, Column] = {
@@ -279,11 +275,12 @@ def print_tasks(
         "CAPABILITY": lambda one: one["capability"] or "-",
         "PEER": _peer_of,
     }
-    print_list(answer, tasks, columns, as_json=as_json)
+    names = client.peer_names
+    print_list(answer, tasks, columns, as_json=as_json, names=names)
 
 
 @tasks_app.command("show")
-def show_task(context: typer.Context, task: TaskId, as_json: Json = False) -> None:
+def show_task(context: Context, task: TaskId, as_json: Json = False) -> None:
     """Show a task, its newest messages, and what it waits for."""
     found = client_of(context).get(f"/v1/tasks/{segment(task)}")
     print_one(found, _told(found), as_json=as_json)
@@ -291,9 +288,9 @@ def show_task(context: typer.Context, task: TaskId, as_json: Json = False) -> No
 
 @tasks_app.command("watch")
 def watch_task(
-    context: typer.Context,
+    context: Context,
     task: TaskId,
-    after: Annotated[int, typer.Option(help="Only events with higher numbers.")] = 0,
+    after: Annotated[int, Option(help="Only events with higher numbers.")] = 0,
     save: Save = None,
     as_json: Lines = False,
 ) -> None:
@@ -303,13 +300,13 @@ def watch_task(
 
 @tasks_app.command("send")
 def send_message(
-    context: typer.Context,
+    context: Context,
     task: TaskId,
-    text: Annotated[str | None, typer.Argument(help="Plain words.")] = None,
+    text: Annotated[str | None, Argument(help="Plain words.")] = None,
     data: MoreData = None,
     file: Files = None,
     decline: Annotated[
-        bool, typer.Option("--decline", help="Give no answer to its question.")
+        bool, Option("--decline", help="Give no answer to its question.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -327,7 +324,7 @@ def send_message(
 
 
 @tasks_app.command("cancel")
-def cancel_task(context: typer.Context, task: TaskId, as_json: Json = False) -> None:
+def cancel_task(context: Context, task: TaskId, as_json: Json = False) -> None:
     """Ask for the end of a task; how it ends is its executor's report."""
     found = client_of(context).post(f"/v1/tasks/{segment(task)}/cancel")
     told = (
@@ -339,7 +336,7 @@ def cancel_task(context: typer.Context, task: TaskId, as_json: Json = False) -> 
 
 
 def _watch(
-    context: typer.Context,
+    context: Context,
     task: str,
     *,
     as_json: bool,

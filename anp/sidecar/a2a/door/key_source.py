@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+from anp.errors import ConfigError
+from anp.extras import missing
 from anp.identity.web.fetcher import Fetcher, FetchError
 from anp.sidecar.a2a.door.issuer import Issuer, IssuerRules, KeyData
 from anp.sidecar.config.a2a import A2aConfig
@@ -20,9 +22,15 @@ FILE_AGE: Final = 60.0
 
 
 def make_issuer(config: A2aConfig, fetcher: Fetcher) -> Issuer | None:
-    """Return the issuer that the owner trusts, or None."""
+    """Return the issuer that the owner trusts, or None.
+
+    Raises:
+        ConfigError: The packages that read its tokens are missing.
+    """
     if config.issuer is None or config.audience is None or config.keys is None:
         return None
+    if reason := missing("a2a"):
+        raise ConfigError(f"a2a.issuer: {reason}")
     place = config.keys
     rules = IssuerRules(
         issuer=config.issuer,

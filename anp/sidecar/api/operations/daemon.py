@@ -176,8 +176,7 @@ class DaemonOperations:
     )
     async def get_metrics(self, request: Request) -> Response:
         """Show all metrics in the text format of Prometheus."""
-        # In a thread the first time too, when prometheus-client is imported.
-        text = await asyncio.to_thread(metrics_text, self._daemon.observer.metrics)
+        text = metrics_text(self._daemon.observer.metrics)
         return Response(text, media_type=CONTENT_TYPE)
 
     @post(

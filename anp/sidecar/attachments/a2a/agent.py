@@ -150,8 +150,10 @@ class A2aService(Service):
         from a2a.client import ClientConfig, ClientFactory
 
         self._choose_interface(card)
+        # For the library it is one of httpx; see `_import`.
+        client: Any = self._calls.client
         config = ClientConfig(
-            httpx_client=self._calls.client,
+            httpx_client=client,
             # A task whose id comes only with its end could not be cancelled.
             polling=not card.capabilities.streaming,
             supported_protocol_bindings=list(BINDINGS),
@@ -240,6 +242,11 @@ def _elsewhere(url: Url) -> str:
 
 def _import() -> None:
     """Import the library, which takes a moment, off the event loop."""
+    import httpx2
+
+    # The library uses httpx, whose place its successor takes: all else here, and the
+    # clients that the library gets, use that one.
+    httpx2.alias_httpx()
     import a2a.client  # noqa: F401 -- for its effect
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator
 from typing import Final
 
-import httpx
+import httpx2
 
 from anp.sidecar.attachments.http.endpoint import TooLargeError
 
@@ -25,26 +25,26 @@ END_SIZE: Final = 3
 "Most bytes of it."
 
 
-def limit_events(client: httpx.AsyncClient, most: int) -> None:
+def limit_events(client: httpx2.AsyncClient, most: int) -> None:
     """Limit the answers that a client reads.
 
     Args:
         most: Bytes of an answer, or of one event where events are streamed.
     """
 
-    async def limit(response: httpx.Response) -> None:
+    async def limit(response: httpx2.Response) -> None:
         media_type = response.headers.get("content-type", "").partition(";")[0]
         streams = media_type.strip().lower() == "text/event-stream"
         stream = response.stream
-        assert isinstance(stream, httpx.AsyncByteStream)
+        assert isinstance(stream, httpx2.AsyncByteStream)
         response.stream = _Limited(stream, most, per_event=streams)
 
     client.event_hooks = {"request": [], "response": [limit]}
 
 
-class _Limited(httpx.AsyncByteStream):
+class _Limited(httpx2.AsyncByteStream):
     def __init__(
-        self, inner: httpx.AsyncByteStream, most: int, *, per_event: bool
+        self, inner: httpx2.AsyncByteStream, most: int, *, per_event: bool
     ) -> None:
         self._inner = inner
         self._most = most

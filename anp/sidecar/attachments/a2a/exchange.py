@@ -267,7 +267,7 @@ def _translated(exc: Exception, *, started: bool) -> Exception:
     cause = exc.__cause__
     text = (str(exc).partition("\n")[0] or type(exc).__name__)[:300]
     if isinstance(exc, A2AClientError):
-        import httpx
+        import httpx2
 
         from anp.sidecar.attachments.http.endpoint import NOT_SENT, TooLargeError
 
@@ -277,7 +277,7 @@ def _translated(exc: Exception, *, started: bool) -> Exception:
             return AttachmentError(
                 f"cannot connect to the agent: {cause}", may_have_run=started
             )
-        if isinstance(cause, httpx.HTTPStatusError):
+        if isinstance(cause, httpx2.HTTPStatusError):
             status = cause.response.status_code
             if status in {401, 407}:
                 return ToolError(502, "the agent did not accept the owner's secrets")

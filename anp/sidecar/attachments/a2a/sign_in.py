@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
 
-import httpx
+import httpx2
 
 from anp.sidecar.attachments.attachment import AttachmentError, ToolError
 from anp.sidecar.attachments.http.endpoint import HttpEndpoint
@@ -109,7 +109,7 @@ def _object(value: Any, name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-class OAuthTokens(httpx.Auth):
+class OAuthTokens(httpx2.Auth):
     """Puts a token on each request; a new one when it ends or is refused."""
 
     def __init__(
@@ -129,8 +129,8 @@ class OAuthTokens(httpx.Auth):
         self._lock = asyncio.Lock()
 
     def sync_auth_flow(
-        self, request: httpx.Request
-    ) -> Generator[httpx.Request, httpx.Response, None]:
+        self, request: httpx2.Request
+    ) -> Generator[httpx2.Request, httpx2.Response, None]:
         """Refuse, since a token is fetched on the event loop.
 
         Without this a client that is not asynchronous would send no token at all.
@@ -141,8 +141,8 @@ class OAuthTokens(httpx.Auth):
         raise RuntimeError("tokens are fetched by asynchronous clients alone")
 
     async def async_auth_flow(
-        self, request: httpx.Request
-    ) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send a request with a token, and once more if that counts no longer."""
         token = await self.token()
         request.headers["Authorization"] = f"Bearer {token}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import httpx
+import httpx2
 
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.urls import Url
@@ -72,7 +72,7 @@ class HttpAnswer:
 class OpenAnswer:
     """An answer whose body is still to come, as long as its connection is kept."""
 
-    def __init__(self, response: httpx.Response, url: Url) -> None:
+    def __init__(self, response: httpx2.Response, url: Url) -> None:
         self._response = response
         said = response.headers.get("content-type", "")
         media_type, _, rest = said.partition(";")

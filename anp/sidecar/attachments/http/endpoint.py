@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from anp.channel.dial_errors import dial_problem
 from anp.errors import ConfigError
@@ -51,7 +51,7 @@ REDIRECTS = frozenset({301, 302, 303}) | KEEPS_METHOD
 ENDLESS = "anpd.endless"
 "Extension of a request whose answer may be of any size if it streams."
 
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 "Failures before a byte of the request has gone."
 
 
@@ -79,7 +79,7 @@ class HttpEndpoint:
         self.url = url
         self._spec = spec
         self._max_answer = max_answer
-        self._client: httpx.AsyncClient | None = None
+        self._client: httpx2.AsyncClient | None = None
 
     @property
     def secret_names(self) -> frozenset[tuple[str, str]]:
@@ -92,7 +92,7 @@ class HttpEndpoint:
         return frozenset(names)
 
     @property
-    def client(self) -> httpx.AsyncClient:
+    def client(self) -> httpx2.AsyncClient:
         """The client, for libraries that make their own requests.
 
         It adds the secrets, and refuses what is not within the origin.
@@ -232,31 +232,31 @@ class HttpEndpoint:
             raise AttachmentError(f"cannot connect to {url.origin}: {why}") from None
         except TooLargeError as exc:
             raise ToolError(502, str(exc)) from None
-        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as exc:
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as exc:
             raise AttachmentError(
                 f"{url.origin} broke off: {_why(exc)}", may_have_run=True
             ) from None
 
 
-class TooLargeError(httpx.TransportError):
+class TooLargeError(httpx2.TransportError):
     """An answer is larger than its limit, or larger than it seems."""
 
 
-class CappedTransport(httpx.AsyncBaseTransport):
+class CappedTransport(httpx2.AsyncBaseTransport):
     """Reads at most so many bytes of every answer, unless it streams and may."""
 
-    def __init__(self, inner: httpx.AsyncBaseTransport, max_answer: int) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, max_answer: int) -> None:
         self._inner = inner
         self._max_answer = max_answer
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; its answer's stream counts what is read."""
         response = await self._inner.handle_async_request(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             # A small body can be a large one in disguise.
             raise TooLargeError("the answer is compressed, which was not asked for")
-        assert isinstance(response.stream, httpx.AsyncByteStream)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
         if request.extensions.get(ENDLESS) and _streams(response):
             return response
         response.stream = _CappedStream(response.stream, self._max_answer)
@@ -267,8 +267,8 @@ class CappedTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-class _CappedStream(httpx.AsyncByteStream):
-    def __init__(self, inner: httpx.AsyncByteStream, max_size: int) -> None:
+class _CappedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream, max_size: int) -> None:
         self._inner = inner
         self._left = self._max_size = max_size
 
@@ -283,27 +283,27 @@ class _CappedStream(httpx.AsyncByteStream):
         await self._inner.aclose()
 
 
-class BoundTransport(httpx.AsyncBaseTransport):
+class BoundTransport(httpx2.AsyncBaseTransport):
     """Adds the owner's secrets, and sends nothing anywhere else."""
 
     def __init__(
-        self, inner: httpx.AsyncBaseTransport, url: Url, credentials: Credentials
+        self, inner: httpx2.AsyncBaseTransport, url: Url, credentials: Credentials
     ) -> None:
         self._inner = inner
         self._url = url
         self._credentials = credentials
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request if it stays within the origin."""
         try:
             origin = parse_url(str(request.url)).origin
         except ValueError:
             origin = "no URL"
         if origin != self._url.origin:
-            raise httpx.UnsupportedProtocol(f"{origin} is not {self._url.origin}")
+            raise httpx2.UnsupportedProtocol(f"{origin} is not {self._url.origin}")
         # A request of our own, since the library logs the URL of the other one. What
         # the owner gave comes last: nothing a peer said can stand in its place.
-        sent = httpx.Request(
+        sent = httpx2.Request(
             request.method,
             request.url,
             headers=request.headers,
@@ -320,27 +320,27 @@ class BoundTransport(httpx.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def _client(url: Url, spec: AttachmentSpec, max_answer: int) -> httpx.AsyncClient:
+def _client(url: Url, spec: AttachmentSpec, max_answer: int) -> httpx2.AsyncClient:
     """Return a client that takes nothing from the environment; may block.
 
     Raises:
         AttachmentError: A secret or a certificate cannot be read.
     """
-    inner = httpx.AsyncHTTPTransport(
+    inner = httpx2.AsyncHTTPTransport(
         verify=tls_of(spec),
         trust_env=False,
-        limits=httpx.Limits(max_connections=128, max_keepalive_connections=16),
+        limits=httpx2.Limits(max_connections=128, max_keepalive_connections=16),
     )
     capped = CappedTransport(inner, max_answer)
     transport = BoundTransport(capped, url, read_credentials(spec))
     # The cookies of one peer's call are not for another's.
     nobody = CookieJar(DefaultCookiePolicy(allowed_domains=()))
-    return httpx.AsyncClient(
+    return httpx2.AsyncClient(
         transport=transport,
         trust_env=False,
         follow_redirects=False,
         # A call's own deadline covers all but the connection.
-        timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT),
+        timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT),
         headers={"User-Agent": "anpd", "Accept-Encoding": "identity"},
         cookies=nobody,
     )
@@ -367,7 +367,7 @@ def deadline_text(context: CallContext) -> str:
     return f"{whole}.{int(context.deadline % 1 * 1000):03d}Z"
 
 
-def _streams(response: httpx.Response) -> bool:
+def _streams(response: httpx2.Response) -> bool:
     media_type = response.headers.get("content-type", "").partition(";")[0]
     streams = media_type.strip().lower() in STREAM_TYPES
     return streams and response.status_code < 300

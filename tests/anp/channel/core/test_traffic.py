@@ -37,7 +37,7 @@ from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import CAPABILITIES
 from anp.wire.replay import EXTENSION_COUNTER
-from tests.anp.channel.core.test_link_core import (
+from tests.anp.channel.core.link_ends import (
     End,
     changed,
     exchange,

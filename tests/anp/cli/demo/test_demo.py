@@ -93,7 +93,7 @@ def test_without_its_server_the_demo_says_so_in_one_line(folder: Path) -> None:
     )
     assert done.returncode == 13
     assert done.stderr.count("\n") == 1
-    assert "anpd[demo]" in done.stderr
+    assert done.stderr.endswith("[demo]'\n")
     assert json.loads(done.stdout)["kind"] == "local_resource"
 
 

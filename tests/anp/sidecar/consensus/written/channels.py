@@ -69,7 +69,7 @@ class _End:
         number = message_id or f"e{len(self.link.sent)}"
         self.link.sent.append((self.index, frame))
         other = self.link.ends[1 - self.index]
-        await other.deliver(FrameReceived(channel_id, frame, number))
+        other.deliver(FrameReceived(channel_id, frame, number))
         return number
 
     async def close_channel(
