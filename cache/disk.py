@@ -271,6 +271,14 @@ class Database:
         """See `StoreBackend.is_shared`."""
         return False
 
+    def send_mail(self, box: str, letter: bytes) -> None:
+        """See `StoreBackend.send_mail`."""
+        raise StoreUnavailable("cache: no other daemon uses a store in a folder")
+
+    def mail(self, box: str, after: str, wait: float) -> tuple[str, list[bytes]]:
+        """See `StoreBackend.mail`."""
+        raise StoreUnavailable("cache: no other daemon uses a store in a folder")
+
     @property
     def writes(self) -> int | None:
         """See `StoreBackend.writes`."""

@@ -139,6 +139,21 @@ class StoreBackend(Protocol):
         """
         ...
 
+    def send_mail(self, box: str, letter: bytes) -> None:
+        """Put a letter into the box of another daemon that uses the same rows."""
+        ...
+
+    def mail(self, box: str, after: str, wait: float) -> tuple[str, list[bytes]]:
+        """Return the letters of a box, and the place of the last; one caller at a time.
+
+        Those up to `after` are dropped.
+
+        Args:
+            after: The place up to which they were read; `0` at the beginning.
+            wait: Most seconds to wait when there are none.
+        """
+        ...
+
     def check(self) -> list[str]:
         """Return the faults of the whole store, other than damaged rows."""
         ...

@@ -24,16 +24,18 @@ START_TIMEOUT: Final = 180.0
 class Home:
     """One home, its daemon, and the agent's program."""
 
-    def __init__(self, path: Path, **settings: str) -> None:
+    def __init__(self, path: Path, *, port: int = 0, **settings: str) -> None:
         """Take a home.
 
         Args:
+            port: The port to listen on; 0 for a free one.
             settings: Settings as the environment gives them (`groups__seal`).
         """
         self.path = path
         self.agent = Agent(path)
         self.url = ""
         self.did = ""
+        self.port = port
         self.process: subprocess.Popen[bytes] | None = None
         self._settings = settings
         self._ready = path.parent / f"{path.name}.ready"
@@ -46,7 +48,6 @@ class Home:
     def begin(self, *, module: Sequence[str] = ("anp",)) -> None:
         """Start the daemon, at the port that it had before."""
         self._ready.unlink(missing_ok=True)
-        port = self.url.rsplit(":", 1)[1].strip("/") if self.url else "0"
         given = {f"ANPD_{name.upper()}": one for name, one in self._settings.items()}
         # Dozens of processes would each compile all that they import.
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
@@ -54,7 +55,7 @@ class Home:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", *module, "--home", str(self.path)),
-                    *("up", "--port", port, "--ready-file", str(self._ready)),
+                    *("up", "--port", str(self.port), "--ready-file", str(self._ready)),
                 ],
                 env={**kept, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", **given},
                 stdin=subprocess.DEVNULL,
@@ -72,6 +73,7 @@ class Home:
             await asyncio.sleep(0.02)
         found = json.loads(self._ready.read_text())
         self.url, self.did = found["url"], found["did"]
+        self.port = self.port or int(self.url.rsplit(":", 1)[1].strip("/"))
 
     @property
     def log(self) -> str:

@@ -150,6 +150,26 @@ class GroupStore(StoreBase):
         return {one.group: (one.owner, one.until) for one in found}
 
     @read_transaction
+    def group_lease(self, cache: Rows, group: str) -> tuple[str, float] | None:
+        """Return the owner and the end of a lease, or None."""
+        found = self._shelf.get(cache, GroupLeaseRecord, f"group_lease/{group}")
+        return None if found is None else (found.owner, found.until)
+
+    @read_transaction
+    def group(self, cache: Rows, group: str) -> bytes | None:
+        """Return the content of the head of a group, or None."""
+        found = self._shelf.get(cache, GroupRecord, f"group/{group}")
+        return None if found is None else _bytes(found.sealed)
+
+    def send_mail(self, box: str, letter: bytes) -> None:
+        """Put a letter into the box of a sister; see `StoreBackend.send_mail`."""
+        self._database.send_mail(box, letter)
+
+    def mail(self, box: str, after: str, wait: float) -> tuple[str, list[bytes]]:
+        """Return the letters of a box; see `StoreBackend.mail`."""
+        return self._database.mail(box, after, wait)
+
+    @read_transaction
     def group_rows(self, cache: Rows, group: str) -> dict[str, bytes]:
         """Return the rows of a group by their names."""
         found = self._shelf.scan(cache, GroupRowRecord, f"group_row/{group}/")

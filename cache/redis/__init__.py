@@ -4,4 +4,6 @@
 * `server`: the connection, what the server has to be, its failures.
 * `database`: transactions without locks, and outages survived.
 * `rows`: the rows as one transaction sees them, and rows read lately.
+* `mail`: Mail between daemons that use the same rows: a stream on the server for each
+  box.
 """

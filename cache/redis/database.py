@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cache.errors import StoreFull, StoreUnavailable
+from cache.redis.mail import RedisBox, letter_commands
 from cache.redis.place import RedisPlace
 from cache.redis.rows import Names, RedisRows, Remembered, RememberedReader, area_of
 from cache.redis.server import (
@@ -80,6 +81,7 @@ class RedisDatabase:
         self._on_loss = on_loss
         self._dial = dial
         self._names = Names(place.prefix)
+        self._box = RedisBox(place, self._times, dial)
         self._remembered = Remembered()
         self._wire: RedisConnection | None = None
         self._standing: ServerSuitability | None = None
@@ -142,6 +144,15 @@ class RedisDatabase:
 
         return self._in_thread(work)
 
+    def send_mail(self, box: str, letter: bytes) -> None:
+        """See `StoreBackend.send_mail`."""
+        commands = letter_commands(self._names.box(box), letter)
+        self._in_thread(lambda wire: wire.change(commands))
+
+    def mail(self, box: str, after: str, wait: float) -> tuple[str, list[bytes]]:
+        """See `StoreBackend.mail`."""
+        return self._box.read(self._names.box(box), after, wait)
+
     @property
     def writes(self) -> int | None:
         """See `StoreBackend.writes`; other daemons write here too."""
@@ -181,6 +192,7 @@ class RedisDatabase:
         with self._closing:
             was_open, self._is_open = self._is_open, False
         if was_open:
+            self._box.close()
             self._thread.submit(self._hang_up).result()
             self._thread.shutdown()
 

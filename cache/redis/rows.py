@@ -56,6 +56,10 @@ class Names:
         """Return the name of the counter of changes to an area."""
         return f"{self._prefix}:version:{area}"
 
+    def box(self, name: str) -> str:
+        """Return the name of a box for letters."""
+        return f"{self._prefix}:box:{name}"
+
     def seen(self, name: str) -> str:
         """Return the name that marks something as having happened."""
         return f"{self._prefix}:seen:{name}"

@@ -1,135 +1,20 @@
-"""`make groups`: eight daemons, one group, 10,000 messages, calm and in trouble."""
+"""`make groups`: eight daemons, one group, 10,000 messages, calm and in trouble.
+
+With `--fleet` three daemons with one identity have the hub (`make groups-fleet`).
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
-import random
-import signal
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
-from bench.groups.homes import Home, join, start_all
-from tests.crowd.ledger import Said, faults
-from tests.crowd.programs import heard_by, speak
-
-DAEMONS = 8
-SENDERS = 4
-SETTLED = 120.0
-"Seconds in which all members have to have everything, once the last is said."
-
-RATE = 6_000
-"Messages of one member in a minute, while one floods."
-
-
-class Crowd:
-    """A group of eight daemons."""
-
-    def __init__(self, folder: Path, messages: int, seed: int) -> None:
-        self.homes = [Home(folder / f"daemon-{number}") for number in range(DAEMONS)]
-        self.messages = messages
-        self.choose = random.Random(seed)
-        self.said = 0
-        self.kills: dict[str, int] = {"hub": 0, "member": 0, "away": 0}
-
-    async def run(self, *, trouble: bool) -> dict[str, Any]:
-        """Say everything; return the figures, with all faults."""
-        homes = self.homes
-        rate = RATE if trouble else 0
-        group = await join(homes[0], homes[1:], policy_rate=rate)
-        began, self.said = time.monotonic(), 0
-        each = self.messages // SENDERS
-        speaking = [
-            asyncio.create_task(speak(one, group, f"s{number}", each, self._told))
-            for number, one in enumerate(homes[:SENDERS])
-        ]
-        troubles = []
-        if trouble:
-            troubles = [self._kill_hub(), self._kill_members(), self._be_away()]
-            flood = speak(homes[-1], group, "flood", each, lambda: None)
-            speaking.append(asyncio.create_task(flood))
-        troubling = [asyncio.create_task(one) for one in troubles]
-        said = await asyncio.gather(*speaking)
-        spoken = time.monotonic() - began
-        await asyncio.gather(*troubling)
-        last = await self._settled(group)
-        settled = time.monotonic() - began
-        heard = {one.did: await heard_by(one, group, last) for one in homes}
-        speakers = [*homes[:SENDERS], *([homes[-1]] if trouble else [])]
-        told = {one.did: what for one, what in zip(speakers, said, strict=True)}
-        wrong = faults(told, heard)
-        return {
-            "trouble": trouble,
-            **_counts(told, spoken, settled),
-            "events": last,
-            "deliveries_per_s": round(last * (DAEMONS - 1) / settled),
-            **(self.kills if trouble else {}),
-            "faults": wrong,
-        }
-
-    def _told(self) -> None:
-        self.said += 1
-
-    async def _at(self, share: float) -> None:
-        wanted = self.messages * share
-        while self.said < wanted:  # noqa: ASYNC110 - programs count, and tell nobody
-            await asyncio.sleep(0.01)
-
-    async def _kill_hub(self) -> None:
-        for number in range(10):
-            await self._at((number + 0.5) / 10)
-            self.kills["hub"] += 1
-            await self._again(self.homes[0])
-
-    async def _kill_members(self) -> None:
-        for number in range(8):
-            await self._at((number + 0.9) / 9)
-            self.kills["member"] += 1
-            await self._again(self.choose.choice(self.homes[1:6]))
-
-    async def _be_away(self) -> None:
-        await self._at(0.1)
-        away = self.homes[6]
-        await asyncio.to_thread(away.end)
-        await self._at(0.8)
-        self.kills["away"] += 1
-        away.begin()
-        await away.ready()
-
-    async def _again(self, home: Home) -> None:
-        if home.process is None:
-            return
-        await asyncio.to_thread(home.end, signal.SIGKILL)
-        home.begin()
-        await home.ready()
-
-    async def _settled(self, group: str) -> int:
-        limit = time.monotonic() + SETTLED
-        while time.monotonic() < limit:
-            path = f"/v1/groups/{group}"
-            known = [(await one.agent.ask("GET", path))["last"] for one in self.homes]
-            if len(set(known)) == 1:
-                await asyncio.sleep(1)
-                again = await self.homes[0].agent.ask("GET", path)
-                if again["last"] == known[0]:
-                    return int(known[0])
-            await asyncio.sleep(0.1)
-        raise TimeoutError(f"members have {known}")
-
-
-def _counts(told: dict[str, Said], spoken: float, settled: float) -> dict[str, Any]:
-    return {
-        "numbered": sum(len(one.numbers) for one in told.values()),
-        "queued": sum(len(one.queued) for one in told.values()),
-        "unknown": sum(len(one.unknown) for one in told.values()),
-        "refused": sum(one.refused for one in told.values()),
-        "said_s": round(spoken, 1),
-        "settled_s": round(settled, 1),
-    }
+from bench.groups.homes import start_all
+from tests.crowd.crowd import Crowd
+from tests.crowd.fleet import fleet_figures
 
 
 async def run(given: argparse.Namespace) -> bool:
@@ -152,6 +37,14 @@ async def run(given: argparse.Namespace) -> bool:
     return well
 
 
+async def run_fleet(given: argparse.Namespace) -> bool:
+    """Run a fleet; return whether all was well."""
+    with tempfile.TemporaryDirectory() as name:
+        figures = await fleet_figures(Path(name), given.messages, given.seed)
+        print(json.dumps(figures), flush=True)
+        return not figures["faults"]
+
+
 def main() -> None:
     """Run, and print one line of JSON for each part."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -160,7 +53,9 @@ def main() -> None:
     calm = parser.add_mutually_exclusive_group()
     calm.add_argument("--calm", dest="only", action="store_false", default=None)
     calm.add_argument("--trouble", dest="only", action="store_true", default=None)
-    sys.exit(not asyncio.run(run(parser.parse_args())))
+    calm.add_argument("--fleet", action="store_true")
+    given = parser.parse_args()
+    sys.exit(not asyncio.run(run_fleet(given) if given.fleet else run(given)))
 
 
 main()

@@ -12,8 +12,8 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from anp.channel.stranger_work import counted
@@ -22,22 +22,22 @@ from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import (
     Asked,
     GroupEvent,
-    GroupTell,
     HubHead,
     HubStep,
 )
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
-    GroupAct,
     GroupFetch,
     GroupPost,
     Membership,
 )
 from anp.protocols.gbz.group_writer import group_frame, write_distributed
+from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
-from anp.sidecar.groups.wires import GroupWires, next_ref
+from anp.sidecar.groups.tickets import TicketNews
+from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line
 
@@ -83,13 +83,10 @@ class _Cursor:
 
     reading: asyncio.Task[None] | None = None
 
-
-@dataclass(slots=True)
-class _Untold:
-    """Something about a ticket that its agent has not acknowledged."""
-
-    tell: GroupTell
-    ref: int = field(default_factory=next_ref)
+    @property
+    def is_here(self) -> bool:
+        """True while its line stands."""
+        return self.line is not None and self.line.stands
 
 
 class GroupHub:
@@ -102,6 +99,7 @@ class GroupHub:
         wires: GroupWires,
         *,
         own: Callable[[str], bool],
+        branches: Branches,
         acknowledged: Sequence[tuple[str, int]] = (),
         preset: tuple[str, ...] | None = None,
     ) -> None:
@@ -109,16 +107,18 @@ class GroupHub:
 
         Args:
             own: Tells if a DID is one of this daemon's own.
+            branches: The sisters that serve members, in a fleet.
         """
         self.machine = machine
         self.preset = preset
         self._wires = wires
         self._own = own
+        self.branches = branches
         self._cursors: dict[str, _Cursor] = {}
         self.first = 1
         "Number of the oldest event that is kept."
 
-        self._untold: dict[tuple[str, str], _Untold] = {}
+        self._news = TicketNews(machine.group.id, wires, branches)
         self._ids: dict[str, str] = {}
         self.changed: Callable[[], object] = lambda: None
         "Told when members or tickets change."
@@ -139,7 +139,9 @@ class GroupHub:
             # One that was removed while it was away is told so.
             if number and not own(did):
                 self._cursors[did] = _Cursor(did, "", number - 1, until=number)
-        self._tell_tickets()
+        for one in machine.tickets:
+            self._ids.setdefault(agent_name(one.did), one.did)
+        self._news.restore(machine, own)
 
     @classmethod
     def create(
@@ -149,13 +151,14 @@ class GroupHub:
         wires: GroupWires,
         *,
         own: Callable[[str], bool],
+        branches: Branches,
         founder: str = "",
     ) -> GroupHub:
         """Make a group; InteractionError if it cannot be one."""
         machine, step = GroupMachine.create(
             group, wall_now=datetime.now(UTC), make_id=new_ticket, founder=founder
         )
-        made = cls(machine, shelf, wires, own=own)
+        made = cls(machine, shelf, wires, own=own, branches=branches)
         made.log.last = 0
         made._put(step)
         return made
@@ -168,15 +171,15 @@ class GroupHub:
     def needs(self, agent: str) -> bool:
         """Return whether something waits for an agent, by its name."""
         did = self._ids.get(agent, agent)
-        if any(name == did for name, _ in self._untold):
+        if self._news.waits_for(did):
             return True
         cursor = self._cursors.get(did)
         if cursor is None:
             return False
-        if cursor.acknowledged < (cursor.until or self.log.stored_last):
+        is_behind = cursor.acknowledged < (cursor.until or self.log.stored_last)
+        if is_behind and not self.branches.serves(did):
             return True
-        is_open = self.group.state is GroupState.OPEN
-        return is_open and cursor.line is not None and not cursor.line.closed
+        return self.group.state is GroupState.OPEN and cursor.is_here
 
     def name_of(self, did: str) -> str:
         """Return the DID under which the group knows an agent."""
@@ -223,14 +226,17 @@ class GroupHub:
         self.preset = tuple(members)
         self.machine.preset(policy=policy, admins=admins, gone=gone)
         for did in gone:
-            for key in [one for one in self._untold if one[0] == did]:
-                del self._untold[key]
+            self._news.drop(did)
         self.log.put((), head=True)
         self.changed()
         told = GroupAcknowledgement(group=self.group.id, ref=1, state=self.group)
         for cursor in self._cursors.values():
-            if not cursor.until and cursor.line is not None and self._is_there(cursor):
+            if cursor.until:
+                continue
+            if cursor.line is not None and self._is_there(cursor):
                 cursor.line.say(told)
+            else:
+                self.branches.tell(cursor.did, told)
 
     def fetch(self, line: Line, asked: GroupFetch, ref: int) -> None:
         """Send a member what comes after a number, from now on over this line.
@@ -250,14 +256,11 @@ class GroupHub:
             after=after,
             state=self.group if is_member else None,
         )
-        self._untold = {
-            key: one
-            for key, one in self._untold.items()
-            if key[0] != did or one.tell.content.act is not GroupAct.APPROVE
-        }
+        self._news.joined(did)
         line.say(answer)
         if cursor is not None:
             cursor.line = line
+            self.branches.came(did, cursor.address)
             cursor.acknowledged = max(cursor.acknowledged, min(asked.after, after))
             cursor.sent = after
             cursor.whole = self.group.last if asked.whole else 0
@@ -267,24 +270,55 @@ class GroupHub:
         """Take note of how far a member is, or that it knows of a ticket."""
         did = self.name_of(line.peer)
         if ack.ticket:
-            self._untold.pop((did, ack.ticket), None)
+            self.told(did, ack.ticket)
             return
         cursor = self._cursors.get(did)
-        if cursor is None or not cursor.acknowledged < ack.ref <= cursor.sent:
+        if cursor is None or ack.ref <= cursor.acknowledged:
+            return
+        if not cursor.is_here and line.stands and ack.ref <= self.log.stored_last:
+            # A member answers on the line that counts: it came back from a sister.
+            cursor.line, cursor.sent = line, ack.ref
+            self.branches.came(did, "")
+        if ack.ref > cursor.sent:
             return
         cursor.acknowledged = ack.ref
-        if cursor.until and ack.ref >= cursor.until:
-            del self._cursors[did]
+        if self._is_done(cursor):
             return
         if cursor.sent < self.log.stored_last:
             self._feed(cursor)
 
+    def _is_done(self, cursor: _Cursor) -> bool:
+        """Forget a member that was removed, once it knows that."""
+        is_done = 0 < cursor.until <= cursor.acknowledged
+        if is_done:
+            del self._cursors[cursor.did]
+        return is_done
+
+    def told(self, did: str, ticket: str) -> None:
+        """Note that an agent knows of its ticket."""
+        self._news.known(self.name_of(did), ticket)
+
+    def present(self, sister: str, members: Mapping[str, int], came: str) -> None:
+        """Take a sister's word about the members that it serves.
+
+        Args:
+            came: The one that came to it just now, and has left our line.
+        """
+        served: list[str] = []
+        for did, number in members.items():
+            cursor = self._cursors.get(did)
+            if cursor is None or (did != came and cursor.is_here):
+                continue
+            served.append(did)
+            cursor.line = None
+            number = min(number, self.log.stored_last)
+            cursor.acknowledged = max(cursor.acknowledged, number)
+            self._is_done(cursor)
+        self._news.came(self.branches.present(sister, served))
+
     def opened(self, line: Line) -> None:
         """Tell an agent that is there again what it does not know."""
-        did = self.name_of(line.peer)
-        for (name, _), one in self._untold.items():
-            if name == did:
-                self._tell(line, one)
+        self._news.opened(self.name_of(line.peer), line)
 
     async def close(self) -> None:
         """Store what waits, cursors included."""
@@ -314,50 +348,14 @@ class GroupHub:
             if self._own(tell.to):
                 # It sees the tickets themselves.
                 continue
-            one = _Untold(tell)
-            self._untold[tell.to, tell.content.ticket] = one
             self._ids.setdefault(agent_name(tell.to), tell.to)
-            line = self._wires.find(tell.to)
-            if line is not None:
-                self._tell(line, one)
-            self._wires.want(tell.to, tell.address)
+            self._news.tell(tell)
         if step.events or step.changed:
             self.log.put([_stored(one) for one in step.events], head=step.changed)
 
-    def _tell(self, line: Line, one: _Untold) -> None:
-        post = GroupPost(group=self.group.id, content=one.tell.content)
-        line.say(post, one.ref)
-
-    def _tell_tickets(self) -> None:
-        """Tell again after a restart what agents may not know."""
-        for one in self.machine.tickets:
-            self._ids.setdefault(agent_name(one.did), one.did)
-            if not one.is_open(datetime.now(UTC)):
-                continue
-            if one.applied:
-                self._untold |= {
-                    (tell.to, one.id): _Untold(tell)
-                    for tell in self.machine.tells_of(one)
-                    if not self._own(tell.to)
-                }
-                continue
-            if self._own(one.did):
-                continue
-            content = Membership(
-                act=GroupAct.INVITE,
-                ticket=one.id,
-                by=one.by,
-                group=self.group,
-                expires=one.expires,
-                text=one.text,
-            )
-            tell = GroupTell(to=one.did, address=one.address, content=content)
-            self._untold[one.did, one.id] = _Untold(tell)
-
     def wake(self) -> None:
         """Dial those for whom something waits, after a restart."""
-        for one in self._untold.values():
-            self._wires.want(one.tell.to, one.tell.address)
+        self._news.wake()
         for cursor in self._cursors.values():
             if cursor.acknowledged < (cursor.until or self.log.stored_last):
                 self._wires.want(cursor.did, cursor.address)
@@ -393,11 +391,12 @@ class GroupHub:
     # Distribution.
 
     def _stored(self, events: Sequence[StoredEvent]) -> None:
+        self.branches.stored()
         for cursor in list(self._cursors.values()):
             if cursor.line is not None:
                 self._feed(cursor)
             else:
-                self._wires.want(cursor.did, cursor.address)
+                self._want(cursor)
 
     def _feed(self, cursor: _Cursor) -> None:
         """Send a member what it may get now."""
@@ -416,12 +415,14 @@ class GroupHub:
             self._send(cursor, found)
 
     def _is_there(self, cursor: _Cursor) -> bool:
-        line = cursor.line
-        if line is not None and (line.closed or not line.channel.open):
-            cursor.line = line = None
-        if line is None:
+        if not cursor.is_here:
+            self._want(cursor)
+        return cursor.is_here
+
+    def _want(self, cursor: _Cursor) -> None:
+        served = self.branches.serves(cursor.did)
+        if not served and not self.branches.dial(cursor.did, cursor.address):
             self._wires.want(cursor.did, cursor.address)
-        return line is not None
 
     async def _read(self, cursor: _Cursor, room: int) -> None:
         sent, found = cursor.sent, []
@@ -464,12 +465,7 @@ def _named(post: GroupPost, name_of: Callable[[str], str]) -> GroupPost:
     content = post.content
     if not isinstance(content, Membership) or content.member is None:
         return post
-    return _with_member(post, content, name_of(content.member.id))
-
-
-def _with_member(post: GroupPost, content: Membership, name: str) -> GroupPost:
-    assert content.member is not None
-    member = replace(content.member, id=name)
+    member = replace(content.member, id=name_of(content.member.id))
     return replace(post, content=replace(content, member=member))
 
 

@@ -144,6 +144,14 @@ class GroupLog:
         if self._writing is None and (self._waiting or self._head_changed):
             self._writing = asyncio.create_task(counted(self._write()))
 
+    def follow(self, events: Sequence[StoredEvent]) -> None:
+        """Take events that another daemon stored."""
+        for one in events:
+            self.last = one.number
+            self._remember(one)
+        self._trim()
+        self._tell(events)
+
     def unlock(self, number: int, content: bytes) -> None:
         """Put the content of an event that could not be read when it came.
 

@@ -28,6 +28,7 @@ from anp.interaction.groups.operations import (
 from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
+from anp.sidecar.groups.backlog import Backlog
 from anp.sidecar.groups.frames import own_post
 from anp.sidecar.groups.log import GATHERED, GroupLog
 from anp.sidecar.groups.sealing.member_seal import MemberSeal
@@ -102,6 +103,7 @@ class GroupMember(MemberStanding):
         self._line: Line | None = None
         "The line on which events were asked for."
 
+        self._backlog = Backlog(self._say_some)
         self._quiet_until = 0
         "Number of the event that has to be here before anything is said on this line."
 
@@ -147,6 +149,7 @@ class GroupMember(MemberStanding):
             return
         self._line = line
         self._quiet_until = sys.maxsize
+        self._backlog.end()
         self._fetch()
 
     def _say_again(self) -> None:
@@ -154,9 +157,12 @@ class GroupMember(MemberStanding):
             return
         self._quiet_until = 0
         unstored = self.sealing.unstored if self.sealing else frozenset()
-        self._pass_on(
-            [frame for ref, frame in self._queued.items() if ref not in unstored]
-        )
+        self._backlog.begin(self._queued.keys() - unstored, rate=self.group.policy.rate)
+
+    def _say_some(self, refs: Sequence[int]) -> None:
+        if self._line is not None and self.is_there:
+            frames = [self._queued[ref] for ref in refs if ref in self._queued]
+            self._line.pass_on([json_bytes(one) for one in frames])
 
     # What we do.
 
@@ -207,7 +213,7 @@ class GroupMember(MemberStanding):
             ref = frames[-1]["ref"]
             answer = self._answer(ref)
             await self.sealing.send(frames)
-        if not self._is_there():
+        if not self.is_there:
             timeout = 0.0
         try:
             async with asyncio.timeout(timeout):
@@ -237,13 +243,15 @@ class GroupMember(MemberStanding):
         self._queued[ref] = frame
         return frame
 
-    def _is_there(self) -> bool:
-        line = self._line
-        return line is not None and not line.closed and line.channel.open
+    @property
+    def is_there(self) -> bool:
+        """True while the line on which we hear the hub stands."""
+        return self._line is not None and self._line.stands
 
     def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
-        if self._line is not None and self._is_there():
-            if not self._quiet_until:
+        if self._line is not None and self.is_there:
+            refs = [one["ref"] for one in frames]
+            if not (self._quiet_until or self._backlog.takes(refs)):
                 self._line.pass_on([json_bytes(one) for one in frames])
         else:
             self._wires.want(self.head.hub, self.head.address)
@@ -320,15 +328,22 @@ class GroupMember(MemberStanding):
                     )
 
     def _goes_again(self, ref: int, frame: dict[str, Any], code: str) -> bool:
-        if self.sealing is None or not self.sealing.refused(frame, code):
-            return False
-        self._queued[ref] = frame
-        return True
+        if self.sealing is not None:
+            again = self.sealing.refused(frame, code)
+        else:
+            # Its author was told that it waits here, and asks for it no more.
+            again = code == InteractionFault.TOO_MANY and ref not in self._answers
+            if again:
+                self._backlog.refused(ref, rate=self.group.policy.rate)
+        if again:
+            self._queued[ref] = frame
+        return again
 
     async def close(self) -> None:
         """Store what waits."""
         if self.sealing is not None:
             await self.sealing.close()
+        self._backlog.end()
         if self._gap is not None:
             self._gap.cancel()
         self.log.put((), head=True)

@@ -25,7 +25,8 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.config.groups import GroupsConfig
-from anp.sidecar.groups.holder import GroupHolder
+from anp.sidecar.groups.fleet.holder import GroupHolder
+from anp.sidecar.groups.fleet.sisters import Sisters
 from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
 from anp.sidecar.groups.member import (
     DeskMaker,
@@ -95,6 +96,9 @@ class GroupReception:
         self._members: dict[str, GroupMember] = {}
         self._doing: set[asyncio.Task[None]] = set()
         self._holder = GroupHolder(shelf, take_over=self._read, lose=self._lose)
+        self._sisters = Sisters(
+            shelf, self._wires, self._holder, self._hubs, own=self._is_own
+        )
         self.preset_problems: dict[str, tuple[str, ...]] = {}
         "Parts of a `[[group]]` that are not in effect, by the id of its group."
 
@@ -116,10 +120,12 @@ class GroupReception:
         operation = frame.operation
         assert not isinstance(operation, tuple)
         name = operation.group  # type: ignore[union-attr]  # of a group, all of them
-        if await self.is_a_sisters(name):
-            # Nothing is lost: what it says waits there, and comes when it dials again.
-            await line.channel.close("a sister has the group")
-            return
+        if not self.is_here(name):
+            content = operation.content if isinstance(operation, GroupPost) else None
+            if isinstance(content, Message):
+                self._check_sender(line, content)
+            if await self._sisters.hear(name, line, frame):
+                return
         hub = self._hubs.get(name)
         if hub is not None:
             self._take_at_hub(hub, line, frame)
@@ -217,7 +223,7 @@ class GroupReception:
             group, hub=own, owner=line.peer, members=(), extra={}, last=0, epoch=1
         )
         await self._take_new(group.id)
-        hub = GroupHub.create(group, self._shelf, self._wires, own=self._is_own)
+        hub = self._created(group)
         self._add_hub(hub)
         answer = GroupAcknowledgement(group=group.id, ref=ref, state=hub.group)
         self._do(self._answer(hub, line, answer))
@@ -333,6 +339,10 @@ class GroupReception:
             if hub is not None:
                 hub.wake()
             if member is not None and member.needs_hub():
+                line = self._wires.find(member.head.hub)
+                if line is not None:
+                    # It was there before the group was.
+                    member.opened(line)
                 self._wires.want(member.head.hub, member.head.address)
 
     async def _read(self, names: set[str]) -> None:
@@ -344,6 +354,7 @@ class GroupReception:
             self._tell(self._members[name])
 
     async def _load(self, name: str, data: bytes) -> None:
+        await self._sisters.end(name)
         newest = await asyncio.to_thread(self._shelf.last, name)
         last = newest[-1].number if newest else 0
         try:
@@ -365,6 +376,7 @@ class GroupReception:
             self._shelf,
             self._wires,
             own=self._is_own,
+            branches=self._sisters.branches_of(name),
             acknowledged=hub.acknowledged,
             preset=hub.preset,
         )
@@ -397,7 +409,8 @@ class GroupReception:
                 member.opened(line)
 
     def _needs(self, agent: str) -> bool:
-        if any(hub.needs(agent) for hub in self._hubs.values()):
+        hubs = (*self._hubs.values(), *self._sisters.branches)
+        if any(hub.needs(agent) for hub in hubs):
             return True
         return any(
             agent_name(one.head.hub) == agent and one.needs_hub()
@@ -451,6 +464,16 @@ class GroupReception:
         if member.state is not MemberState.INVITED:
             raise ConflictError(f"you are not invited; you are: {member.state}")
         return member
+
+    def _created(self, group: Group, *, founder: str = "") -> GroupHub:
+        return GroupHub.create(
+            group,
+            self._shelf,
+            self._wires,
+            own=self._is_own,
+            branches=self._sisters.branches_of(group.id),
+            founder=founder,
+        )
 
     def _add_hub(self, hub: GroupHub) -> None:
         self._hubs[hub.group.id] = hub

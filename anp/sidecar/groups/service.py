@@ -25,7 +25,6 @@ from anp.interaction.groups.operations import (
 from anp.interaction.states import is_terminal
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
-from anp.sidecar.groups.hub import GroupHub
 from anp.sidecar.groups.member import MemberState, StoredMember
 from anp.sidecar.groups.reception import (
     ANSWER_TIMEOUT,
@@ -61,17 +60,20 @@ class GroupService(GroupReception):
     async def resume(self) -> None:
         """Go on with the groups that were read."""
         self._holder.start()
+        self._sisters.start()
         self._wake(self._hubs.keys() | self._members.keys())
 
     async def close(self) -> None:
         """Store what waits; nothing is distributed any more."""
         await self._holder.stop()
+        await self._sisters.close()
         await self._wires.close()
         for hub in self._hubs.values():
             await hub.close()
         for member in self._members.values():
             await member.close()
         await self._holder.leave()
+        await self._sisters.stop()
         for task in self._doing:
             task.cancel()
         await asyncio.gather(*self._doing, return_exceptions=True)
@@ -138,13 +140,7 @@ class GroupService(GroupReception):
         )
         if hub:
             return await self._create_at(made, hub)
-        one = GroupHub.create(
-            made,
-            self._shelf,
-            self._wires,
-            own=self._is_own,
-            founder=self._identities.canonical if owner else "",
-        )
+        one = self._created(made, founder=self._identities.canonical if owner else "")
         self._add_hub(one)
         await one.log.durable()
         return self.known(group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
@@ -108,6 +109,23 @@ class GroupShelf:
         """Return the leases of all groups; see `GroupStore.group_leases`."""
         return self._store.group_leases()
 
+    def send_mail(self, to: str, data: bytes) -> None:
+        """Put a letter into the box of a daemon of the fleet, by its id."""
+        self._store.send_mail(to, self._cipher.seal(data, _box(to)))
+
+    def mail(self, after: str, wait: float) -> tuple[str, list[bytes]]:
+        """Return our letters after a place, and the new place; see `Store.mail`."""
+        place, sealed = self._store.mail(self.owner, after, wait)
+        found = []
+        for one in sealed:
+            with contextlib.suppress(RecordError):
+                found.append(self._cipher.open(one, _box(self.owner)))
+        return place, found
+
+    def lease_of(self, group: str) -> tuple[str, float] | None:
+        """Return the owner and the end of the lease of a group, or None."""
+        return self._store.group_lease(group)
+
     def save(
         self,
         group: str,
@@ -165,6 +183,16 @@ class GroupShelf:
             ).partition(b"\n")
             found[name.decode("utf-8")] = row
         return found
+
+    def head(self, group: str) -> bytes | None:
+        """Return the head of a group; None if it is absent or damaged."""
+        content = self._store.group(group)
+        if content is None:
+            return None
+        try:
+            return self._cipher.open(content, _place(group, 0))
+        except RecordError:
+            return None
 
     def heads(self) -> list[tuple[str, bytes]]:
         """Return the ids and heads of all groups; damaged ones are left out."""
@@ -252,6 +280,10 @@ def read_head(kind: type[T], data: bytes) -> T:
 
 def _place(group: str, number: int) -> str:
     return f"group/{group}/{number}"
+
+
+def _box(name: str) -> str:
+    return f"box/{name}"
 
 
 def late_row(number: int) -> str:

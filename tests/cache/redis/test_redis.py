@@ -11,12 +11,13 @@ import pytest
 
 from cache.errors import StoreUnavailable
 from cache.records.peers import PeerState
+from cache.redis.database import RedisDatabase
 from cache.redis.place import PlaceError, RedisPlace
 from cache.redis.rows import Remembered, RememberedReader
 from cache.rows import Rows
 from cache.store import Store, open_store
 from tests.cache.samples import KNOWN_PEER
-from tests.cache.servers import fake_backend
+from tests.cache.servers import Server, fake_backend
 
 SECRET = "s3cret"
 
@@ -190,3 +191,39 @@ def test_what_is_remembered_is_bounded_and_forgotten_with_a_change() -> None:
     memory.note_row("half/big", b"x" * 4000)
     with pytest.raises(StoreUnavailable):
         reader.stored(["half/big"])
+
+
+def test_letters_come_in_order_and_what_was_read_is_dropped(server: Server) -> None:
+    check_letters(server.backend(), server.backend())
+
+
+def test_letters_come_in_order_over_a_server_in_memory() -> None:
+    kept = fakeredis.FakeServer()
+    check_letters(fake_backend(kept), fake_backend(kept))
+
+
+def check_letters(one: RedisDatabase, other: RedisDatabase) -> None:
+    for letter in (b"first", b"second"):
+        one.send_mail("box", letter)
+    place, letters = other.mail("box", "0", 0.1)
+    assert letters == [b"first", b"second"]
+    one.send_mail("box", b"third")
+    one.send_mail("another", b"not here")
+    place, letters = other.mail("box", place, 0.1)
+    assert letters == [b"third"]
+    # Nothing comes: it waits for a moment.
+    assert other.mail("box", place, 0.01) == (place, [])
+    # One that begins anew finds only what was not read.
+    assert other.mail("box", "0", 0.01) == (place, [b"third"])
+    for database in (one, other):
+        database.close()
+
+
+def test_a_store_in_a_folder_has_no_letters(tmp_path: Path) -> None:
+    with Store(tmp_path / "store") as store:
+        for use in (
+            lambda: store.send_mail("box", b""),
+            lambda: store.mail("b", "0", 0),
+        ):
+            with pytest.raises(StoreUnavailable, match="no other daemon"):
+                use()

@@ -170,6 +170,11 @@ class Line:
         return frozenset({self.peer, self.channel.peer_did})
 
     @property
+    def stands(self) -> bool:
+        """True while something can be said on it."""
+        return not self.closed and self.channel.open
+
+    @property
     def waiting(self) -> int:
         """Number of frames that wait to be sent."""
         return len(self._unsent)

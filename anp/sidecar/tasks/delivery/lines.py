@@ -90,7 +90,7 @@ class Lines:
         """
         for line in reversed(self._lines.get(agent_name(peer), ())):
             fits = protocol in ("", line.uri) and (line.has_groups or not groups)
-            if fits and not line.closed and line.channel.open:
+            if fits and line.stands:
                 return line
         return None
 

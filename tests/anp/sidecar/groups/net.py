@@ -31,6 +31,7 @@ from sandbox.pool.shares import Rank, Share, current_share
 from tests.waiting import until
 
 __all__ = [
+    "FREE",
     "Net",
     "Node",
     "is_closed",
@@ -144,7 +145,7 @@ class Node:
         return LinkTarget(found.did, found.address)
 
     async def open(self, target: LinkTarget, digest: None, candidates: Any) -> Any:
-        peer = self.net.named(target.did)
+        peer = self.net.reached(self.name, target.did)
         if not self.up:
             raise CallError(ErrorKind.PEER_UNREACHABLE, "this daemon is no more")
         if peer is None or (self.name, peer.name) in self.net.walls:
@@ -206,6 +207,10 @@ class Net:
             if one.up and (is_meant or peer == f"{one.address}#{agent_name(one.did)}"):
                 return one
         return None
+
+    def reached(self, dialler: str, peer: str) -> Node | None:
+        """Return the daemon to which another one comes that dials an agent."""
+        return self.named(peer)
 
     async def start(self, name: str, **config: Any) -> Node:
         """Start a daemon, or start it again after it stopped."""

@@ -6,15 +6,18 @@ import asyncio
 import random
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anp.errors import CallError
 from anp.interaction.elements import Part
 from anp.interaction.groups import hub_state, membership
+from anp.interaction.groups.elements import GroupPolicy
+from anp.sidecar.groups import backlog, wires
 from anp.sidecar.groups.service import NoGroup
 from cache.errors import CacheError
-from tests.anp.sidecar.groups.net import Node, joined, net_in
+from tests.anp.sidecar.groups.net import Node, joined, net_in, note, texts
 from tests.clauses import clause
 from tests.waiting import until
 
@@ -123,3 +126,24 @@ async def test_eight_members_hear_one_order_whoever_is_killed(tmp_path: Path) ->
 
 def has_said(certain: set[str], count: int, speaking: list[asyncio.Task[None]]) -> bool:
     return len(certain) >= count or all(one.done() for one in speaking)
+
+
+@pytest.mark.parametrize("first", [1.0, 2.0])
+async def test_what_waited_for_the_hub_is_not_lost_to_the_limit_of_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: float
+) -> None:
+    monkeypatch.setattr(backlog, "FIRST", first)
+    monkeypatch.setattr(wires, "CHECK", 0.05)
+    async with net_in(tmp_path, "a", "b") as (net, (a, b)):
+        # Sixty may come at once.
+        group = await joined(a, b, policy=GroupPolicy(rate=240))
+        net.walls |= {("a", "b"), ("b", "a")}
+        a.cut()
+        member: Any = b.groups._members[group]
+        await until(lambda: not member.is_there)
+        said = [str(number) for number in range(62)]
+        for text in said:
+            number = await b.groups.say(group, note(b, group, text), timeout=0.0)
+            assert number is None
+        net.walls.clear()
+        assert sorted(await texts(a, group, 62), key=int) == said

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anp.interaction.errors import InteractionError
+from anp.sidecar.groups import wires
 from tests.anp.sidecar.groups.fleet import (
     SharedStore,
     fleet_in,
     go_on_after_kill,
+    grow,
+    kill,
     lapse,
+    served,
     settle,
+    spread,
 )
 from tests.anp.sidecar.groups.net import join, note, texts
 from tests.waiting import until
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have members see soon that a line has ended."""
+    monkeypatch.setattr(wires, "CHECK", 0.05)
 
 
 async def test_a_sister_goes_on_with_a_group_whose_daemon_was_killed(
@@ -25,6 +37,55 @@ async def test_a_sister_goes_on_with_a_group_whose_daemon_was_killed(
     shared = tmp_path / "shared"
     async with fleet_in(tmp_path, lambda: SharedStore(shared), "b", "c") as run:
         await go_on_after_kill(*run)
+
+
+async def test_members_are_served_by_every_daemon_of_the_fleet(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    async with fleet_in(tmp_path, lambda: SharedStore(shared), "b", "c", "d") as run:
+        await grow(*run)
+
+
+async def test_members_are_spread_over_the_fleet(tmp_path: Path) -> None:
+    shared, names = tmp_path / "shared", ("b", "c", "d", "e")
+    async with fleet_in(tmp_path, lambda: SharedStore(shared), *names) as run:
+        await spread(*run)
+
+
+async def test_what_a_sister_could_not_pass_on_is_said_again_in_order(
+    tmp_path: Path,
+) -> None:
+    shared = tmp_path / "shared"
+    async with fleet_in(tmp_path, lambda: SharedStore(shared), "b", "c") as (
+        net,
+        nodes,
+    ):
+        one, other, b, c = nodes
+        group = (await one.groups.create(admins=[c.did])).group.id
+        await join(one, group, c)
+        net.walls |= {("one", "c"), ("other", "c")}
+        net.routes["c"] = "other"
+        c.cut()
+        await until(lambda: served(other) == {c.did})
+        # An admin that the hub does not reach hears of applications over the sister.
+        await join(c, group, b)
+        store: Any = other.store
+        store.is_cut = True
+        said = [
+            asyncio.create_task(c.groups.say(group, note(c, group, str(number))))
+            for number in range(3)
+        ]
+        await until(lambda: not other.groups._sisters.branches)
+        store.is_cut = False
+        assert await asyncio.gather(*said) == [4, 5, 6]
+        # The hub is killed while a message is under way to it.
+        await kill(one)
+        waiting = asyncio.create_task(c.groups.say(group, note(c, group, "3")))
+        lapse(one, group, other.store)
+        await settle(other)
+        assert other.groups.known(group).is_hub
+        assert await waiting in (7, None)
+        assert await texts(other, group, 4) == ["0", "1", "2", "3"]
+        assert await texts(b, group, 4) == ["0", "1", "2", "3"]
 
 
 async def test_one_that_was_away_too_long_stores_and_says_nothing_more(
@@ -63,6 +124,9 @@ async def test_a_daemon_that_stops_leaves_its_groups_at_once(tmp_path: Path) -> 
         # A group of others, in which the fleet takes part, belongs to one of them, too.
         theirs = (await b.groups.create()).group.id
         await join(b, theirs, one)
+        # Those that live are told of it.
+        await settle(other)
+        await until(lambda: bool(one.groups._sisters._heard))
         await one.stop()
         # The member comes by itself to a daemon that has not looked yet.
         await until(lambda: bool(other.groups.all()))

@@ -17,7 +17,7 @@ from typing import Final
 from anp.sidecar.groups.shelf import GroupShelf
 from cache.errors import CacheError
 
-__all__ = ["GroupHolder"]
+__all__ = ["GroupHolder", "Leases"]
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +29,14 @@ RENEWAL: Final = 3.0
 
 PATIENCE: Final = 5
 "Seconds for which a peer's word about a sister's group waits, in whole ones."
+
+
+Leases = dict[str, tuple[str, float]]
+"Owner and end of each lease by its group."
+
+
+async def _nothing(leases: Leases) -> None:
+    pass
 
 
 class GroupHolder:
@@ -53,6 +61,8 @@ class GroupHolder:
         self._own: set[str] = set()
         self._changing = asyncio.Lock()
         self._renewing: asyncio.Task[None] | None = None
+        self.looked: Callable[[Leases], Awaitable[None]] = _nothing
+        "Told of all leases after each look."
 
     @property
     def is_alone(self) -> bool:
@@ -94,20 +104,29 @@ class GroupHolder:
             except CacheError as exc:
                 logger.warning("groups not left reason=%s", exc)
 
-    async def is_a_sisters(self, group: str) -> bool:
-        """Wait a while for a group that a sister has; True if it keeps it.
+    async def holder_of(self, group: str) -> str:
+        """Return the id of the sister that has a group; empty if none of them has it.
 
         One whose lease has ended is taken over.
         """
         if self.is_alone:
-            return False
-        for _ in range(PATIENCE):
-            leases = await asyncio.to_thread(self._shelf.leases)
-            if group not in leases:
-                return False
-            await self._take_ended(leases)
-            if group in self._own:
+            return ""
+        lease = None
+        if group not in self._own:
+            lease = await asyncio.to_thread(self._shelf.lease_of, group)
+            if lease is not None and lease[1] <= time.time():
+                await self._take_ended({group: lease})
+                lease = await asyncio.to_thread(self._shelf.lease_of, group)
+        if group in self._own:
+            async with self._changing:
                 # Whoever took it has read it by now.
+                return ""
+        return "" if lease is None else lease[0]
+
+    async def is_a_sisters(self, group: str) -> bool:
+        """Wait a while for a group that a sister has; True if it keeps it."""
+        for _ in range(PATIENCE):
+            if not await self.holder_of(group):
                 return False
             await asyncio.sleep(1.0)
         return True
@@ -119,9 +138,11 @@ class GroupHolder:
             # We were away for so long that a sister took it.
             self._own.discard(group)
             await self._lose(group)
-        await self._take_ended(await asyncio.to_thread(self._shelf.leases))
+        leases = await asyncio.to_thread(self._shelf.leases)
+        await self._take_ended(leases)
+        await self.looked(leases)
 
-    async def _take_ended(self, leases: dict[str, tuple[str, float]]) -> None:
+    async def _take_ended(self, leases: Leases) -> None:
         async with self._changing:
             now = time.time()
             ended = {
