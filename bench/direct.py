@@ -6,8 +6,11 @@ Directly means the `mcp` SDK over stdio. The tool is `double`, a Python function
 tool of the SDK's server, and attached to a daemon as a function or as that server. 1, 8
 and 32 callers wait for answers at a time. All take turns in one run, and the medians of
 their rounds are compared; only ratios of one run mean anything. With `--against` a
-second checkout is measured by turns. CPU time is that of both daemons and all their
-children, per call. The last column is the p50 of one caller with 700 KiB of arguments.
+second checkout is measured by turns. Calls per second are those of 32 callers, against
+the SDK over streamable HTTP. CPU time is that of both daemons and all their children,
+per call. The last two columns are of one caller with 700 KiB of arguments: the p50, and
+how much the memory of all those processes grew in the call that took most, over the
+size of the arguments.
 """
 
 from __future__ import annotations
@@ -17,18 +20,20 @@ import asyncio
 import json
 import os
 import random
+import socket
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
 from anp.protocols.envelope import ENVELOPE_URI
 from bench.call import ARGUMENTS, FUNCTION, Anpd
@@ -46,14 +51,21 @@ BIG = 700 * 1024
 
 BIG_CALLS = 4
 
+START = 60.0
+"Seconds for a server of the SDK to begin to listen."
+
 SERVER = (
     FUNCTION
     + """
+import sys
 from mcp.server import MCPServer
 
 server = MCPServer("direct")
 server.tool()(double)
-server.run("stdio")
+if len(sys.argv) > 1:
+    server.run("streamable-http", port=int(sys.argv[1]))
+else:
+    server.run("stdio")
 """
 )
 
@@ -72,13 +84,22 @@ class Kind:
     begin: Callable[[], Awaitable[None]]
     "Called before each round, because a daemon ends connections that are idle."
 
-    cpu: Callable[[], float]
-    "CPU seconds of all processes that it uses, so far."
+    pids: list[int]
+    "The processes that it uses, without their children."
+
+    ours: bool = False
+    "True if its client, the SDK's, runs in this process."
 
     p50: dict[int, list[float]] = field(default_factory=dict)
     per_second: dict[int, list[float]] = field(default_factory=dict)
     cost: list[float] = field(default_factory=list)
     large: list[float] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
+
+    def cpu(self) -> float:
+        """Return the CPU seconds of all its processes so far."""
+        spent = _cpu_of(_with_children(self.pids))
+        return spent + time.process_time() if self.ours else spent
 
     async def round(self) -> None:
         """Measure each number of callers once."""
@@ -96,8 +117,13 @@ class Kind:
                 self.cost.append((self.cpu() - cpu) / len(times))
         text = "x" * BIG
         times = []
+        pids = _with_children(self.pids)
         for _ in range(BIG_CALLS):
+            _forget_peaks(pids)
+            before = sum(_memory_of(pid, "VmRSS") for pid in pids)
             times.append(await timed(self.callers[0], text))
+            most = sum(_memory_of(pid, "VmHWM") for pid in pids)
+            self.memory.append((most - before) / BIG)
         self.large.append(statistics.median(times))
 
 
@@ -114,26 +140,44 @@ async def _calls(once: Once, count: int, times: list[float]) -> None:
         times.append(took)
 
 
-def _cpu_of(pids: list[int]) -> float:
-    """Return the CPU seconds of processes and of all that they started."""
-    ticks = 0
+def _with_children(pids: list[int]) -> list[int]:
+    """Return processes and all that they started."""
     parents: dict[int, list[int]] = {}
-    spent: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents.setdefault(int(fields[1]), []).append(int(entry.name))
-        spent[int(entry.name)] = sum(map(int, fields[11:15]))
-    left = list(pids)
+        if entry.name.isdigit():
+            with suppress(OSError):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents.setdefault(int(fields[1]), []).append(int(entry.name))
+    found, left = [], list(pids)
     while left:
         pid = left.pop()
-        ticks += spent.get(pid, 0)
+        found.append(pid)
         left += parents.get(pid, [])
+    return found
+
+
+def _cpu_of(pids: list[int]) -> float:
+    """Return the CPU seconds of processes, with those of children that have ended."""
+    ticks = 0
+    for pid in pids:
+        with suppress(OSError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _forget_peaks(pids: list[int]) -> None:
+    """Have the highest memory of processes count from now on."""
+    for pid in pids:
+        Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def _memory_of(pid: int, name: str) -> int:
+    """Return a figure of a process's memory, in bytes; 0 for one that has ended."""
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        return int(status.partition(f"{name}:")[2].split()[0]) * 1024
+    return 0
 
 
 class Socket:
@@ -174,15 +218,30 @@ class Socket:
             raise RuntimeError(f"the call failed: {str(found)[:300]}")
 
 
-async def _direct(stack: AsyncExitStack, folder: Path) -> Kind:
-    (folder / "server.py").write_text(SERVER)
+async def _direct(stack: AsyncExitStack, folder: Path, *, http: bool) -> Kind:
+    """Start a server of the SDK, over streamable HTTP or stdio, and connect to it."""
+    server = folder / "server.py"
+    server.write_text(SERVER)
     before = children()
-    parameters = StdioServerParameters(
-        command=sys.executable, args=[str(folder / "server.py")]
-    )
-    log = stack.enter_context((folder / "server.log").open("w"))
-    streams = await stack.enter_async_context(stdio_client(parameters, errlog=log))
-    session = await stack.enter_async_context(ClientSession(*streams))
+    log = stack.enter_context((folder / "server.log").open("a"))
+    if http:
+        port = _free_port()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(server), str(port)), stdout=log, stderr=log
+        )
+        stack.push_async_callback(process.wait)
+        stack.callback(process.terminate)
+        await _listening(port)
+        url = f"http://127.0.0.1:{port}/mcp"
+        reader, writer, *_ = await stack.enter_async_context(
+            streamable_http_client(url, max_sse_event_size=1 << 23)
+        )
+    else:
+        parameters = StdioServerParameters(command=sys.executable, args=[str(server)])
+        reader, writer = await stack.enter_async_context(
+            stdio_client(parameters, errlog=log)
+        )
+    session = await stack.enter_async_context(ClientSession(reader, writer))
     await session.initialize()
     pids = [pid for pid in children() if pid not in before]
 
@@ -194,13 +253,24 @@ async def _direct(stack: AsyncExitStack, folder: Path) -> Kind:
     async def begin() -> None:
         pass
 
-    return Kind(
-        "mcp over stdio",
-        [call] * max(CALLERS),
-        begin,
-        # The SDK's client runs in this process.
-        lambda: _cpu_of(pids) + time.process_time(),
-    )
+    name = "mcp over HTTP" if http else "mcp over stdio"
+    return Kind(name, [call] * max(CALLERS), begin, pids, ours=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+async def _listening(port: int) -> None:
+    async with asyncio.timeout(START):
+        while True:
+            with suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.close()
+                return
+            await asyncio.sleep(0.1)
 
 
 def children() -> set[int]:
@@ -250,7 +320,7 @@ async def _daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind
                 name,
                 [one.call for one in sockets],
                 begin,
-                lambda pids=pids: _cpu_of(pids),  # type: ignore[misc]  # its own list
+                pids,
             )
         )
     return kinds
@@ -261,8 +331,9 @@ async def measure(trees: dict[str, Path], rounds: int) -> dict[str, list[Kind]]:
     async with AsyncExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="bench")
         folder = Path(stack.enter_context(temporary))
-        direct = await _direct(stack, folder)
-        found = {"": [direct]}
+        found = {
+            "": [await _direct(stack, folder, http=http) for http in (False, True)]
+        }
         for number, (name, tree) in enumerate(trees.items()):
             own = folder / str(number)
             own.mkdir()
@@ -276,17 +347,21 @@ async def measure(trees: dict[str, Path], rounds: int) -> dict[str, list[Kind]]:
         return found
 
 
-def _row(kind: Kind, base: Kind) -> str:
+def _row(kind: Kind, base: Kind, over_http: Kind) -> str:
     cells = []
     for number in CALLERS:
         ours = statistics.median(kind.p50[number])
         ratio = ours / statistics.median(base.p50[number])
         cells.append(f"{ours * 1e3:7.2f} ms {ratio:5.2f}")
     cost = statistics.median(kind.cost) * 1e3
-    cells.append(f"{statistics.median(kind.per_second[CALLERS[-1]]):6.0f}/s")
+    many = CALLERS[-1]
+    rate = statistics.median(kind.per_second[many])
+    ratio = rate / statistics.median(over_http.per_second[many])
+    cells.append(f"{rate:6.0f}/s {ratio:5.2f}")
     cells.append(f"{cost:6.2f} ms {cost / statistics.median(base.cost) / 1e3:5.2f}")
     large = statistics.median(kind.large)
     cells.append(f"{large * 1e3:7.1f} ms {large / statistics.median(base.large):5.2f}")
+    cells.append(f"{max(kind.memory):5.1f}")
     return " | ".join([f"{kind.name:26}", *cells])
 
 
@@ -300,14 +375,14 @@ def main() -> None:
     if options.against is not None:
         trees["there"] = options.against.resolve()
     found = asyncio.run(measure(trees, options.rounds))
-    base = found[""][0]
+    base, over_http = found[""]
     heads = [f"p50, {number} callers" for number in CALLERS]
-    print(" | ".join(["", *heads, "calls", "CPU per call", "700 KiB"]))
+    print(" | ".join(["", *heads, "calls", "CPU per call", "700 KiB", "memory"]))
     for name, kinds in found.items():
         if name:
             print(f"{name}:")
         for kind in kinds:
-            print(_row(kind, base))
+            print(_row(kind, base, over_http))
 
 
 if __name__ == "__main__":

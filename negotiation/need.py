@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from negotiation.strict_json import Json, canonical_json
@@ -18,6 +19,7 @@ __all__ = [
     "Need",
     "infer_schema",
     "schema_hash",
+    "shape_of",
     "need_key",
 ]
 
@@ -35,6 +37,12 @@ MAX_INFERRED_SIZE = 32 * 1024
 
 MAX_INFERRED_NODES = 1_000
 "Largest number of values in an inferred schema; half of a peer's limit."
+
+MAX_REMEMBERED = 1_000
+"Longest requirement whose key is remembered, in characters."
+
+MAX_HASHED = 1_024
+"Capabilities whose hashes are remembered: each call of a peer asks for one."
 
 
 class Role(StrEnum):
@@ -105,8 +113,14 @@ class Capability:
     "Schema of each value that it gives before its answer; None when it gives none."
 
 
+_HASHED: dict[int, tuple[Capability, str]] = {}
+
+
 def need_key(need: Need) -> str:
     """Return 64 hex characters over the requirement and the caller's schemas only."""
+    plain = need.input_schema is None and need.output_schema is None
+    if plain and len(need.requirement) <= MAX_REMEMBERED:
+        return _words_key(need.requirement)
     fields: dict[str, Json] = {"requirement": need.requirement}
     if need.input_schema is not None:
         fields["input_schema"] = need.input_schema
@@ -115,8 +129,23 @@ def need_key(need: Need) -> str:
     return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 
+@lru_cache(maxsize=256)
+def _words_key(requirement: str) -> str:
+    return hashlib.sha256(canonical_json({"requirement": requirement})).hexdigest()
+
+
 def schema_hash(capability: Capability) -> str:
     """Return 64 hex characters over its schemas; a half is stale when they change."""
+    known = _HASHED.get(id(capability))
+    if known is None:
+        if len(_HASHED) >= MAX_HASHED:
+            _HASHED.clear()
+        # Kept with the capability itself, so that no other one comes to its id.
+        known = _HASHED[id(capability)] = capability, _schema_hash(capability)
+    return known[1]
+
+
+def _schema_hash(capability: Capability) -> str:
     fields: dict[str, Json] = {
         "input_schema": capability.input_schema,
         "output_schema": capability.output_schema,
@@ -132,14 +161,23 @@ def infer_schema(value: Json) -> Schema:
     All properties of an object are required; items of an array share one schema that
     fits each of them. Simplified parts allow every value.
     """
+    return _inferred(value)[0]
+
+
+def shape_of(value: Json) -> bytes:
+    """Return the canonical JSON of `infer_schema`."""
+    return _inferred(value)[1]
+
+
+def _inferred(value: Json) -> tuple[Schema, bytes]:
     for depth in (MAX_INFERRED_DEPTH, MAX_INFERRED_DEPTH // 2, 3, 2, 1):
         schema = _infer(value, depth)
-        if (
-            _nodes(schema) <= MAX_INFERRED_NODES
-            and len(canonical_json(schema)) <= MAX_INFERRED_SIZE
-        ):
-            return schema
-    return _infer(value, 0)
+        if _nodes(schema) <= MAX_INFERRED_NODES:
+            text = canonical_json(schema)
+            if len(text) <= MAX_INFERRED_SIZE:
+                return schema, text
+    schema = _infer(value, 0)
+    return schema, canonical_json(schema)
 
 
 def _infer(value: Json, depth: int) -> dict[str, Any]:

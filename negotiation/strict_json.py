@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import read_number, write_json
+from negotiation.exact_numbers import ExactEncoder, read_number
 
-__all__ = ["Json", "MAX_DEPTH", "MAX_DIGITS", "canonical_json", "parse_json"]
+__all__ = [
+    "Json",
+    "MAX_DEPTH",
+    "MAX_DIGITS",
+    "canonical_json",
+    "largest_json",
+    "parse_json",
+]
 
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
 "Any JSON value; the content of a container is `Json` again."
@@ -42,9 +49,8 @@ def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) 
     text = _decode(data, max_size)
     try:
         if text.startswith("\ufeff"):
-            raise json.JSONDecodeError(
-                "Unexpected UTF-8 BOM (decode using utf-8-sig)", text, 0
-            )
+            said = "Unexpected UTF-8 BOM (decode using utf-8-sig)"
+            raise json.JSONDecodeError(said, text, 0)
         value: Json = _DECODER.decode(text)
     except RecursionError:
         raise JsonError(f"nested deeper than {max_depth} levels") from None
@@ -68,18 +74,34 @@ def canonical_json(value: Json) -> bytes:
         JsonError: `value` is not JSON, or cannot be written as UTF-8.
     """
     try:
-        text = write_json(
-            value,
-            sort_keys=True,
-            separators=(",", ":"),
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-        return text.encode("utf-8")
+        return _CANONICAL.encode(value).encode("utf-8")
     except RecursionError:
         raise JsonError("nested too deep to be written") from None
     except (TypeError, ValueError) as exc:
         raise JsonError(f"cannot be written as JSON: {exc}") from None
+
+
+def largest_json(value: Json) -> int:
+    """Return a bound of the bytes that `json.dumps` makes of a value.
+
+    It is close for plain text, and looks at a long one without copying it.
+    """
+    size, left = 0, [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            # An escape of a plain character has two bytes, that of an emoji twelve.
+            plain = one.isascii() and one.isprintable()
+            size += 4 + len(one) * (2 if plain else 12)
+        elif isinstance(one, dict):
+            size += 4 + 2 * len(one)
+            left += [*one, *one.values()]
+        elif isinstance(one, list | tuple):
+            size += 4 + 2 * len(one)
+            left += one
+        else:
+            size += len(repr(one)) + 4
+    return size
 
 
 def _decode(data: bytes | str, max_size: int) -> str:
@@ -139,12 +161,15 @@ def _refuse_constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not JSON")
 
 
-# Made once: `json.loads` would make one for each text.
-_DECODER = json.JSONDecoder(
+# Made once: `json.loads` and `json.dumps` with options make new ones for each call.
+_DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_object,
     parse_int=_integer,
     parse_float=_float,
     parse_constant=_refuse_constant,
+)
+_CANONICAL: Final = ExactEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
 
 

@@ -304,8 +304,7 @@ class PlainSchemas:
         plain = self._plain(schema)
         if plain is None or len(data) > MAX_BYTES:
             return False
-        nodes = 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
-        if nodes * plain.breadth > MAX_STEPS:
+        if not _has_few_nodes(data, MAX_STEPS // plain.breadth):
             return False
         try:
             return plain.check(parse_strict(data))
@@ -360,6 +359,22 @@ def _is_plain(value: Any, left: list[int], depth: int) -> bool:
         and _is_plain(item, left, depth - 1)
         for name, item in value.items()
     )
+
+
+def _has_few_nodes(data: bytes, most: int) -> bool:
+    """Tell whether the JSON in some bytes surely has at most so many values."""
+    left = most - 1
+    if len(data) <= left:
+        return True
+    for sign in b",[{":
+        # Faster than counting where a long text has few of them.
+        place = data.find(sign)
+        while place >= 0:
+            left -= 1
+            if left < 0:
+                return False
+            place = data.find(sign, place + 1)
+    return left >= 0
 
 
 def _is_text(text: str) -> bool:

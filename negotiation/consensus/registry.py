@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
@@ -91,7 +92,11 @@ class ConsensusProtocol:
     @property
     def hash(self) -> str:
         """SHA-256 of the document, as in agreements (ANP-85, ANP-88)."""
-        return document_hash(self.text)
+        return _hash_of(self.text)
+
+
+# A call by URI asks for the hash, and the text is one of few.
+_hash_of = lru_cache(maxsize=64)(document_hash)
 
 
 class Registry:

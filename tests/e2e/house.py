@@ -64,7 +64,12 @@ class House:
         return (await self.result(name, arguments)).output
 
     async def result(
-        self, name: str, arguments: dict[str, Any], mode: Mode = Mode.AUTO
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        mode: Mode = Mode.AUTO,
+        *,
+        protocol: str | None = None,
     ) -> CallResult:
         """Call a function of the provider and return all that is said of it."""
         request = CallRequest(
@@ -72,6 +77,7 @@ class House:
             need=Need(name),
             arguments=arguments,
             mode=mode,
+            protocol=protocol,
         )
         return await self.caller.caller.call(request)
 

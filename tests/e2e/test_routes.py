@@ -10,8 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from anp.errors import CallError, ErrorKind
+from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.peers.policy import PeerRules
 from cache.records.peers import PeerState
+from negotiation.mind import Demand
+from negotiation.need import Need
 from tests.e2e.house import House, house_in
 
 
@@ -86,3 +89,47 @@ async def test_data_of_another_shape_goes_its_own_way(house: House) -> None:
     with pytest.raises(CallError):
         await house.call("twice", number="two")
     await house.others_are_served()
+
+
+@pytest.fixture
+async def named(house: House, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the look-ups that follow on a call that named the envelope."""
+    for number in range(2):
+        await house.result("twice", {"number": number}, protocol=ENVELOPE_URI)
+    return look_ups(house, monkeypatch)
+
+
+async def test_a_call_that_names_its_protocol_looks_nothing_up(
+    house: House, named: list[str]
+) -> None:
+    result = await house.result("twice", {"number": 5}, protocol=ENVELOPE_URI)
+    assert (result.output, result.source) == ({"twice": 10}, "consensus")
+    assert not named
+
+
+async def test_a_named_protocol_is_looked_up_for_data_of_another_shape(
+    house: House, named: list[str]
+) -> None:
+    with pytest.raises(CallError):
+        await house.result("twice", {"number": "two"}, protocol=ENVELOPE_URI)
+    assert len(named) == 1
+
+
+async def test_a_named_protocol_is_looked_up_when_the_list_is_to_be_read_anew(
+    house: House, named: list[str]
+) -> None:
+    (route,) = (one for key, one in house.caller.caller._routes.items() if key[2])
+    house.caller.candidates.declined(route.target)
+    await house.result("twice", {"number": 5}, protocol=ENVELOPE_URI)
+    assert len(named) == 1
+
+
+async def test_a_named_protocol_that_does_not_serve_the_need_is_not_taken_again(
+    house: House, named: list[str]
+) -> None:
+    (route,) = (one for key, one in house.caller.caller._routes.items() if key[2])
+    demand = Demand(Need("twice"), {"number": 5})
+    house.caller.candidates.does_not_serve(route.target, ENVELOPE_URI, demand)
+    result = await house.result("twice", {"number": 5}, protocol=ENVELOPE_URI)
+    assert result.source == "agreement"
+    assert len(named) == 1

@@ -15,6 +15,7 @@ from negotiation.strict_json import (
     MAX_DIGITS,
     Json,
     canonical_json,
+    largest_json,
     parse_json,
 )
 from tests.clauses import clause
@@ -181,3 +182,16 @@ def test_canonical_json_refuses_a_bottomless_value() -> None:
     value.append(value)
     with pytest.raises(JsonError):
         canonical_json(value)
+
+
+@given(VALUES)
+def test_no_value_has_more_json_than_its_bound(value: Json) -> None:
+    assert len(json.dumps(value)) <= largest_json(value)
+
+
+def test_the_bound_of_plain_text_is_close_and_deep_values_have_one() -> None:
+    assert largest_json({"text": "x" * 1_000_000}) < 2_000_100
+    deep: Json = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert largest_json(deep) >= 200_000

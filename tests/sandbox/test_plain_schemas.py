@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from sandbox.exact_numbers import ExactFloat
-from sandbox.plain_schemas import MAX_STEPS, PlainSchemas
+from sandbox.plain_schemas import MAX_STEPS, PlainSchemas, _has_few_nodes
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = (
@@ -124,6 +124,11 @@ def test_values_with_too_many_steps_are_left_to_a_worker() -> None:
     assert not checks.fits(many, [1] * (MAX_STEPS // 10))
     assert checks.fits_json(many, b"[1, 2]")
     assert not checks.fits_json(many, b"[" + b"1," * MAX_STEPS + b"1]")
+    # A long text counts as one value.
+    assert checks.fits_json(True, b'["' + b"x" * (2 * MAX_STEPS) + b'"]')
+    for most in (1, 2, 3):
+        data = b'["' + b"x" * MAX_STEPS + b'",1]'
+        assert _has_few_nodes(data, most) is (most == 3)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 * `openapi`: the OpenAPI document.
 * `guard`: decides who may use the API, and with which scope.
 * `connections`: shares and time limits of connections.
+* `plain_http`: requests in the usual form, read and answered with few steps.
 * `requests`: parts of requests that several operations share, such as pages of lists.
 * `answers`: dataclasses as JSON.
 * `problems`: errors as problem documents, with their HTTP status.

@@ -8,6 +8,7 @@ that the document and the answers cannot differ.
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any, Final
 
 from starlette.responses import JSONResponse
@@ -30,16 +31,29 @@ class JsonAnswer(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Return the JSON as bytes; numbers that JSON does not know are refused."""
+        made: dict[int, dict[str, Any]] = {}
+
+        def once(answer: Any) -> dict[str, Any]:
+            # The encoder looks at everything twice; the answer keeps it all alive.
+            if id(answer) not in made:
+                made[id(answer)] = fields_of(answer)
+            return made[id(answer)]
+
         return write_json(
             content,
             ensure_ascii=False,
             allow_nan=False,
             separators=(",", ":"),
-            default=fields_of,
+            default=once,
         ).encode("utf-8")
 
 
 def fields_of(answer: Any) -> dict[str, Any]:
     """Return the keys of an answer with their values, for `json.dumps`."""
-    found = ((one.name, getattr(answer, one.name)) for one in fields(answer))
+    found = ((name, getattr(answer, name)) for name in _names_of(answer.__class__))
     return {name: value for name, value in found if value is not LEFT_OUT}
+
+
+@cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(kind))

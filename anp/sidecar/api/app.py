@@ -37,7 +37,7 @@ from anp.sidecar.api.operations.subscriptions import SubscriptionOperations
 from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.servers import served, tcp_listener, unix_listener
-from anp.sidecar.api.table import Operation, operations_in, routes_of
+from anp.sidecar.api.table import Operation, operations_in, routes_of, straight
 from anp.sidecar.api.updates import make_updates_app
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import OwnerAddress
@@ -126,7 +126,7 @@ def make_app(
     )
     # A path with a slash too many is no other path of ours.
     app.router.redirect_slashes = False
-    return Guard(TraceContext(app), door or Door())
+    return Guard(TraceContext(straight(operations, app)), door or Door())
 
 
 @contextlib.asynccontextmanager

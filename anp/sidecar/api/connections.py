@@ -15,10 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import unquote
 
 import h11
 import uvicorn
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from anp.sidecar.api.plain_http import PlainCycle, read_head
 
 __all__ = [
     "CONNECTION",
@@ -195,6 +199,12 @@ class ApiConnection(H11Protocol):
         self._seen: tuple[Phase, object] = (Phase.HEADERS, None)
         self._since = time.monotonic()
         self._unread: asyncio.TimerHandle | None = None
+        self._plain = False
+        "True while a request in the usual form is read and answered."
+        self._left = 0
+        "Bytes of its body that did not come yet."
+        self._later = b""
+        "Bytes that came behind it."
 
     def is_busy(self) -> bool:
         """Tell whether a request is being answered."""
@@ -262,6 +272,106 @@ class ApiConnection(H11Protocol):
             self._unread.cancel()
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Read a request in the usual form here, and any other with the library."""
+        if self._left:
+            data = self._take_body(data)
+            if not data:
+                return
+        if self._plain:
+            self._later += data
+            self.flow.pause_reading()
+        elif not self._begin(data):
+            super().data_received(data)
+
+    def _begin(self, data: bytes) -> bool:
+        """Begin with a request; False leaves it to the library."""
+        conn = self.conn
+        if conn.our_state is not h11.IDLE or conn.their_state is not h11.IDLE:
+            return False
+        if conn.trailing_data[0] or self.transport.is_closing():
+            return False
+        head = read_head(data, max_size=self._limits.max_header)
+        if head is None:
+            return False
+        self._unset_keepalive_if_required()
+        self._plain, self._left = True, head.length
+        self.headers = head.headers
+        raw_path, _, query = head.target.partition(b"?")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme or "http",
+            "method": head.method,
+            "root_path": self.root_path,
+            "path": self.root_path + unquote(raw_path.decode("ascii")),
+            "raw_path": self.root_path.encode("ascii") + raw_path,
+            "query_string": query,
+            "headers": head.headers,
+            "state": self.app_state.copy(),
+        }
+        self.cycle = PlainCycle(
+            scope=self.scope,
+            conn=conn,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            on_response=self._answered,
+        )
+        task = self.loop.create_task(self.cycle.run_asgi(self.app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+        rest = data[head.size :]
+        if self._left:
+            rest = self._take_body(rest)
+        else:
+            self._body_ended()
+        if rest:
+            self._later = rest
+            self.flow.pause_reading()
+        return True
+
+    def _take_body(self, data: bytes) -> bytes:
+        """Take what belongs to the body of the request at hand; return the rest."""
+        piece, rest = data[: self._left], data[self._left :]
+        self._left -= len(piece)
+        if self.cycle.response_complete:
+            # Refused before it was read; the connection goes on behind it.
+            self._unset_keepalive_if_required()
+        else:
+            self.cycle.body += piece
+            self.cycle.message_event.set()
+            if len(self.cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+        if not self._left:
+            self._body_ended()
+        return rest
+
+    def _body_ended(self) -> None:
+        self.cycle.more_body = False
+        self.cycle.message_event.set()
+        if self.cycle.response_complete:
+            self._next()
+
+    def _answered(self) -> None:
+        self.on_response_complete()
+        if not self._left:
+            self._next()
+
+    def _next(self) -> None:
+        """Go on with what came behind a request that was read and answered."""
+        self._plain = False
+        data, self._later = self._later, b""
+        if data and not self.transport.is_closing():
+            self.data_received(data)
+
     def pause_writing(self) -> None:
         """Begin to count the time in which the client reads nothing."""
         super().pause_writing()
@@ -278,6 +388,8 @@ class ApiConnection(H11Protocol):
 
     def _phase(self) -> Phase:
         """Return the phase that the bytes so far lead to."""
+        if self._plain:
+            return Phase.BODY if self._left else Phase.ANSWER
         match self.conn.their_state:
             case h11.IDLE:
                 # Who connects has something to say.

@@ -42,6 +42,8 @@ async def served(
         lifespan="off",
         ws="none",
         server_header=False,
+        # Clients reach us without a proxy: nobody else may say who they are.
+        proxy_headers=False,
         timeout_graceful_shutdown=5,
     )
     server = _Server(config)

@@ -71,11 +71,9 @@ class Binder:
                 another one (ANP-86).
         """
         self._links = links
-        self._store = store
         self._agreer = agreer
         self._parts = parts
-        self._candidates = candidates
-        self._own_did = own_did
+        self.candidates = candidates
         self._known = KnownAgreements(store, own_did, parts.common.workshop, remember)
         self._remember = remember
         self._templates = templates
@@ -112,7 +110,7 @@ class Binder:
             demand = await self._templates.known(target.did, demand)
         key = need_key(demand.need)
         lock = self._locks.setdefault((target.did, key), asyncio.Lock())
-        if named is not None and self._candidates.is_misfit(target, named, demand):
+        if named is not None and self.candidates.is_misfit(target, named, demand):
             # An agreement made in its place is used, or one is negotiated now.
             named, consensus = None, False
         async with lock:
@@ -189,7 +187,7 @@ class Binder:
     def does_not_serve(self, target: LinkTarget, prepared: Prepared) -> None:
         """Remember that a consensus protocol does not know what a need asks for."""
         if prepared.uri is not None:
-            self._candidates.does_not_serve(target, prepared.uri, prepared.demand)
+            self.candidates.does_not_serve(target, prepared.uri, prepared.demand)
 
     # Documents that the peer publishes of its capabilities.
 
@@ -211,7 +209,7 @@ class Binder:
             A request made ready; or a channel on which the peer declined, to negotiate
             on; or None.
         """
-        published = await self._candidates.published(target, demand)
+        published = await self.candidates.published(target, demand)
         if published is None:
             return declined
         named = need_key(published.need)
@@ -247,7 +245,7 @@ class Binder:
             and declined.own_meta.used_protocol_hash == published.hash
         ):
             return declined
-        selected = await self._candidates.with_half(target, published, demand)
+        selected = await self.candidates.with_half(target, published, demand)
         if selected is None:
             return declined
         await _end(declined)
@@ -256,7 +254,7 @@ class Binder:
         mark("channel open, peer verified")
         if channel.peer_meta.used_protocol_hash != published.hash:
             logger.info("published protocol declined hash=%s", published.hash[:12])
-            self._candidates.declined(target)
+            self.candidates.declined(target)
             return channel
         await self._remember(channel)
         settled = Demand(published.need, demand.arguments)
@@ -279,17 +277,17 @@ class Binder:
             negotiate on; or None when there is nothing to offer.
         """
         if named is not None:
-            digest = await self._candidates.digest(target, named)
+            digest = await self.candidates.digest(target, named)
             if digest is not None:
                 found = await self._agreed(target, key, demand, mark, only=digest)
                 if found is not None:
                     return found
-        candidates = await self._candidates.find(target, demand, named=named)
+        candidates = await self.candidates.find(target, demand, named=named)
         for candidate in candidates:
             if isinstance(candidate, WrittenCandidate):
                 known = self.requesters.written(target.did, candidate.uri)
                 if known is not None:
-                    return self._written(target, known, candidate, demand)
+                    return self.written(target, known, candidate, demand)
             size = len(json.dumps(demand.arguments)) + ABOUT
             resumed = await self._links.resume_channel(
                 target, *candidate.names, size=size
@@ -308,7 +306,7 @@ class Binder:
             logger.info(
                 "no protocol selected peer=%s offered=%d", target.did, len(offered)
             )
-            self._candidates.declined(target, demand, named=named)
+            self.candidates.declined(target, demand, named=named)
             return channel
         logger.info("protocol selected uri=%s peer=%s", selected.uri, target.did)
         await self._remember(channel)
@@ -322,7 +320,7 @@ class Binder:
             written = self.requesters.start_written(
                 target.did, channel, selected.uri, selected.entry.code
             )
-            return self._written(target, written, selected, demand)
+            return self.written(target, written, selected, demand)
         return await self._kept(channel, selected, demand, source="consensus")
 
     async def _kept(
@@ -342,16 +340,17 @@ class Binder:
             await channel.close("our half cannot be used")
             raise
 
-    def _written(
+    def written(
         self,
         target: LinkTarget,
         bound: WrittenRequester,
         candidate: WrittenCandidate,
         demand: Demand,
     ) -> Prepared:
+        """Return a request for a channel of a protocol of the daemon's own."""
         # Perhaps the peer takes other data by now than its list said.
         return WrittenRequest(
-            bound, candidate, demand, lambda: self._candidates.declined(target)
+            bound, candidate, demand, lambda: self.candidates.declined(target)
         )
 
     async def channel_for_tests(
@@ -450,7 +449,7 @@ class Binder:
         answer = channel.peer_meta
         if not {answer.used_protocol_hash, answer.selected_protocol} & {*names}:
             logger.info("agreement declined hash=%s", agreement.hash[:12])
-            self._candidates.declined(target)
+            self.candidates.declined(target)
             return channel
         assert half is not None
         ours = await self._known.own(channel, agreement, half)

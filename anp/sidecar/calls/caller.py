@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from anp.channel.channel import ChannelClosed
@@ -16,14 +15,16 @@ from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.bound.work import CallTerms, works
 from anp.sidecar.calls.binder import Binder
 from anp.sidecar.calls.call import CallRequest, CallResult, CallStep, Mode
+from anp.sidecar.calls.candidates import WrittenCandidate
 from anp.sidecar.calls.prepared import (
     BoundRequest,
     Outdated,
     Prepared,
+    WrittenRequest,
     check_answer,
     check_need,
 )
-from anp.sidecar.consensus.written import NotServed
+from anp.sidecar.consensus.written import NotServed, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.offer.call_times import CallTimes
@@ -46,6 +47,10 @@ MAX_ROUTES = 1_024
 "Ways of calls that are remembered; the one not used for longest goes."
 
 
+_RouteKey = tuple[str, str, str | None]
+"The peer as the caller wrote it, the need, and the protocol that the caller names."
+
+
 @dataclass(frozen=True, slots=True)
 class _Route:
     """The way that the last call for a need took, while nothing has changed since."""
@@ -53,8 +58,8 @@ class _Route:
     target: LinkTarget
     "The peer, as it was found."
 
-    bound: BoundRequester
-    "The open channel."
+    way: BoundRequester | tuple[WrittenRequester, WrittenCandidate]
+    "The open channel; with the protocol that was named, if it is no agreement's."
 
     writes: int
     "`Store.writes` before the way was looked up."
@@ -66,6 +71,39 @@ class _Route:
             and self.bound.alive
             and not self.bound.channel.retired
         )
+
+    @property
+    def bound(self) -> BoundRequester | WrittenRequester:
+        """The open channel."""
+        return self.way if isinstance(self.way, BoundRequester) else self.way[0]
+
+
+class _Course:
+    """How far one call has come."""
+
+    def __init__(self, request: CallRequest) -> None:
+        self._request = request
+        self.started = time.monotonic()
+        self.timeline: list[CallStep] = []
+        self.sent = False
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds since the call began."""
+        return round((time.monotonic() - self.started) * 1000, 1)
+
+    def mark(self, what: str) -> None:
+        """Note a step, and report it."""
+        step = CallStep(what, self.ms)
+        self.timeline.append(step)
+        if self._request.on_progress is not None:
+            self._request.on_progress(what, step.ms)
+
+    async def sends(self, *, repeatable: bool) -> None:
+        """Note that a request is about to leave; see `CallRequest.on_send`."""
+        if self._request.on_send is not None:
+            await self._request.on_send(repeatable)
+        self.sent = True
 
 
 class Caller:
@@ -96,7 +134,7 @@ class Caller:
         self._negotiation_timeout = negotiation_timeout
         self._uses = uses
         self._store = store
-        self._routes: dict[tuple[str, str], _Route] = {}
+        self._routes: dict[_RouteKey, _Route] = {}
 
     def forget_routes(self) -> None:
         """Have every next call looked up anew; the configuration has changed."""
@@ -117,51 +155,28 @@ class Caller:
             return result
 
     async def _call(self, request: CallRequest) -> CallResult:
-        started = time.monotonic()
-        timeline: list[CallStep] = []
-
-        def mark(what: str) -> None:
-            ms = round((time.monotonic() - started) * 1000, 1)
-            timeline.append(CallStep(what, ms))
-            if request.on_progress is not None:
-                request.on_progress(what, ms)
-
-        sent, told = False, request.on_send
-
-        async def on_send(repeatable: bool) -> None:
-            nonlocal sent
-            if told is not None:
-                await told(repeatable)
-            sent = True
-
-        request = replace(request, on_send=on_send)
+        course = _Course(request)
         if not isinstance(request.arguments, dict):
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
         try:
             async with asyncio.timeout(request.timeout):
                 await check_need(self._validator, request.need, request.arguments)
-                result = await self._carried(request, started, mark)
+                return await self._carried(request, course)
         except TimeoutError:
             late = "no result in time; --timeout gives more"
-            if sent:
+            if course.sent:
                 late += ", the peer may still be at it"
-            raise CallError(ErrorKind.TIMEOUT, late, may_have_run=sent) from None
+            raise CallError(ErrorKind.TIMEOUT, late, may_have_run=course.sent) from None
         except CacheError as exc:
-            text = str(exc)
-            raise CallError(ErrorKind.LOCAL_RESOURCE, text, may_have_run=sent) from exc
-        return replace(
-            result,
-            ms=round((time.monotonic() - started) * 1000, 1),
-            timeline=timeline,
-        )
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=course.sent
+            ) from exc
 
-    async def _carried(
-        self, request: CallRequest, started: float, mark: Callable[[str], None]
-    ) -> CallResult:
+    async def _carried(self, request: CallRequest, course: _Course) -> CallResult:
         try:
             if request.mode is Mode.NATURAL_LANGUAGE:
-                return await self._in_words(request, started, mark)
-            return await self._through_protocol(request, started, mark)
+                return await self._in_words(request, course)
+            return await self._through_protocol(request, course)
         except CallError as exc:
             if exc.kind is not ErrorKind.PEER_UNREACHABLE:
                 raise
@@ -214,22 +229,22 @@ class Caller:
         return replace(terms, until=started + request.timeout, given=True)
 
     async def _through_protocol(
-        self, request: CallRequest, started: float, mark: Callable[[str], None]
+        self, request: CallRequest, course: _Course
     ) -> CallResult:
         demand, writes = Demand(request.need, request.arguments), self._store.writes
-        key = request.peer, need_key(request.need)
+        key = request.peer, need_key(request.need), request.protocol
         target, prepared = await self._by_route(key, request, demand)
-        terms = self._terms(request, target, started)
+        terms = self._terms(request, target, course.started)
         try:
             if prepared is None:
                 # The negotiation's own limit is shorter, and ends it with a reason.
                 async with asyncio.timeout(self._negotiation_timeout + GRACE):
                     prepared = await self._binder.prepare(
-                        target, demand, mark, named=request.protocol
+                        target, demand, course.mark, named=request.protocol
                     )
             prepared.note(self._observer.current())
             prepared, answer, cost = await self._exchange(
-                prepared, target, demand, request, terms, mark
+                prepared, target, demand, request, terms, course
             )
             prepared.note(self._observer.current(), cost)
         except BaseException:
@@ -242,11 +257,8 @@ class Caller:
             self._uses.count(way, prepared.protocol)
             raise
         self._uses.count(way, prepared.protocol, agreement)
-        same = prepared.demand.arguments is demand.arguments
-        if isinstance(prepared, BoundRequest) and same and request.protocol is None:
-            # Words that a template reads are read anew for each call.
-            self._keep_route(key, target, prepared.bound, writes)
-        mark("result")
+        self._keep_route(key, target, prepared, demand, writes)
+        course.mark("result")
         return CallResult(
             output=answer.result,
             protocol=prepared.protocol,
@@ -259,28 +271,34 @@ class Caller:
             proposals=cost.rounds,
             llm_calls=cost.model_calls,
             cost=cost.money,
+            ms=course.ms,
+            timeline=course.timeline,
         )
 
     async def _by_route(
-        self, key: tuple[str, str], request: CallRequest, demand: Demand
+        self, key: _RouteKey, request: CallRequest, demand: Demand
     ) -> tuple[LinkTarget, Prepared | None]:
         """Return the peer, and the request if the way of the last call still holds."""
         route = self._routes.get(key)
-        if (
-            route is not None
-            and route.holds(self._store.writes)
-            and request.protocol is None
-        ):
+        if route is not None and route.holds(self._store.writes):
+            # Data that does not fit, or code that fails: the look-up decides.
             with contextlib.suppress(NegotiationError):
-                # Data that does not fit, or code that fails: the look-up decides.
-                return route.target, await BoundRequest.of(route.bound, demand)
+                if isinstance(route.way, BoundRequester):
+                    return route.target, await BoundRequest.of(route.way, demand)
+                bound, candidate = route.way
+                if self._binder.candidates.still_named(route.target, candidate, demand):
+                    prepared = self._binder.written(
+                        route.target, bound, candidate, demand
+                    )
+                    return route.target, prepared
         return await self._target(request), None
 
     def _keep_route(
         self,
-        key: tuple[str, str],
+        key: _RouteKey,
         target: LinkTarget,
-        bound: BoundRequester,
+        prepared: Prepared,
+        demand: Demand,
         writes: int | None,
     ) -> None:
         """Remember the way of a call that was answered.
@@ -288,26 +306,34 @@ class Caller:
         Args:
             writes: `Store.writes` before the call looked anything up; None keeps none.
         """
+        way: BoundRequester | tuple[WrittenRequester, WrittenCandidate]
+        match prepared:
+            # Words that a template reads are read anew for each call.
+            case BoundRequest() if (
+                key[2] is None and prepared.demand.arguments is demand.arguments
+            ):
+                way = prepared.bound
+            case WrittenRequest() if key[2] is not None:
+                way = prepared.bound, prepared.candidate
+            case _:
+                return
         # The newest stands last, so that the first is the one to go.
         self._routes.pop(key, None)
         if writes is None:
             return
         while len(self._routes) >= MAX_ROUTES:
             del self._routes[next(iter(self._routes))]
-        self._routes[key] = _Route(target, bound, writes)
+        self._routes[key] = _Route(target, way, writes)
 
-    async def _in_words(
-        self, request: CallRequest, started: float, mark: Callable[[str], None]
-    ) -> CallResult:
+    async def _in_words(self, request: CallRequest, course: _Course) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""
         target = await self._target(request)
         self._observer.current().source = "natural_language"
-        terms = self._terms(request, target, started)
+        terms = self._terms(request, target, course.started)
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
-            asker = await self._binder.requesters.open_asker(target, mark)
-            if request.on_send is not None:
-                await request.on_send(False)
+            asker = await self._binder.requesters.open_asker(target, course.mark)
+            await course.sends(repeatable=False)
             try:
                 answer = await asker.ask(text, terms)
                 break
@@ -316,7 +342,7 @@ class Caller:
                 if last:
                     raise
                 await self._finder.refuse_blocked(request.peer)
-        mark("result")
+        course.mark("result")
         if is_pending(answer):
             raise peer_pending(answer.partition("\n")[2].removeprefix("# Output\n"))
         self._uses.count(Way.NATURAL_LANGUAGE, None)
@@ -326,6 +352,8 @@ class Caller:
             source="natural_language",
             peer_did=asker.channel.peer_did,
             negotiation_id=None,
+            ms=course.ms,
+            timeline=course.timeline,
         )
 
     async def _exchange(
@@ -335,7 +363,7 @@ class Caller:
         demand: Demand,
         request: CallRequest,
         terms: CallTerms,
-        mark: Callable[[str], None],
+        course: _Course,
     ) -> tuple[Prepared, Answer, Cost]:
         """Send a request; again when that can do no harm, each reason once.
 
@@ -348,7 +376,7 @@ class Caller:
         while True:
             try:
                 try:
-                    answer = await self._once(prepared, target, request, terms, mark)
+                    answer = await self._once(prepared, target, terms, course)
                 finally:
                     cost += prepared.take_cost()
                 return prepared, answer, cost
@@ -363,7 +391,7 @@ class Caller:
                 if served:
                     raise
                 served = True
-                mark(f"the protocol does not serve this: {exc.code}")
+                course.mark(f"the protocol does not serve this: {exc.code}")
                 self._binder.does_not_serve(target, prepared)
             except Outdated as exc:
                 # The peer's list is read anew: either its schemas take the data, or
@@ -371,12 +399,12 @@ class Caller:
                 if outdated is not None:
                     raise
                 outdated = exc
-                mark(f"the peer published other data: {exc.detail[:100]}")
+                course.mark(f"the peer published other data: {exc.detail[:100]}")
             try:
                 prepared = await self._binder.prepare(
                     target,
                     demand,
-                    mark,
+                    course.mark,
                     named=None if served else request.protocol,
                     consensus=not served,
                 )
@@ -390,16 +418,16 @@ class Caller:
         self,
         prepared: Prepared,
         target: LinkTarget,
-        request: CallRequest,
         terms: CallTerms,
-        mark: Callable[[str], None],
+        course: _Course,
     ) -> Answer:
-        if request.on_send is not None:
-            await request.on_send(prepared.repeatable)
+        await course.sends(repeatable=prepared.repeatable)
         if terms.given and not works(prepared.channel):
-            mark("the peer does not learn the timeout: no `work` there")
+            course.mark("the peer does not learn the timeout: no `work` there")
         try:
-            return await prepared.answer(self._binder.requesters, target, terms, mark)
+            return await prepared.answer(
+                self._binder.requesters, target, terms, course.mark
+            )
         except CacheError as exc:
             raise CallError(
                 ErrorKind.LOCAL_RESOURCE, str(exc), may_have_run=True

@@ -42,10 +42,10 @@ from negotiation.consensus.selection import (
 from negotiation.document.shape import document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, NegotiationError
 from negotiation.mind import Demand, HalfSource
-from negotiation.need import Capability, Role, infer_schema, need_key
+from negotiation.need import Capability, Role, need_key, shape_of
 from negotiation.rules.rules import RulesMind, published_document
 from negotiation.schema.keywords import keywords_of
-from negotiation.strict_json import Json, canonical_json
+from negotiation.strict_json import Json
 
 __all__ = ["Candidate", "CandidateFinder", "WrittenCandidate"]
 
@@ -84,6 +84,9 @@ Candidate = WrittenCandidate | DocumentCandidate
 _Key = tuple[str, str, bytes]
 "Key of a decision: a peer, a need, and the shape of the data."
 
+_Picks = OrderedDict[_Key, tuple[ProtocolListing | None, Pick | None]]
+"Decisions, each with the list that it was taken from."
+
 _Found = TypeVar("_Found")
 
 
@@ -117,9 +120,8 @@ class CandidateFinder:
         self._published: OrderedDict[_Key, tuple[ProtocolListing, Published | None]] = (
             OrderedDict()
         )
-        self._picks: OrderedDict[_Key, tuple[ProtocolListing, Pick | None]] = (
-            OrderedDict()
-        )
+        self._picks: _Picks = OrderedDict()
+        self._named_picks: _Picks = OrderedDict()
 
     async def find(
         self, target: LinkTarget, demand: Demand, *, named: str | None, ask: bool = True
@@ -149,8 +151,7 @@ class CandidateFinder:
         listing = await self._lists.listing(target)
         if listing is None or not listing.documents:
             return None
-        shape = canonical_json(infer_schema(demand.arguments))
-        key = target.did, need_key(demand.need), shape
+        key = _key_of(target, demand)
         known = self._published.get(key)
         if known is None or known[0] is not listing:
             found = await asyncio.to_thread(published_for, listing, demand)
@@ -250,6 +251,19 @@ class CandidateFinder:
             target.did, uri, need_key(demand.need), now=self._clock()
         )
 
+    def still_named(
+        self, target: LinkTarget, candidate: WrittenCandidate, demand: Demand
+    ) -> bool:
+        """Return whether `find` would give this for the protocol's name, unasked."""
+        known = self._named_picks.get(_key_of(target, demand))
+        return (
+            known is not None
+            and known[1] is candidate.pick
+            and self._lists.is_current(target, known[0])
+            and self._desk.written(candidate.uri) is candidate.entry
+            and not self.is_misfit(target, candidate.uri, demand)
+        )
+
     async def digest(self, target: LinkTarget, uri: str) -> str | None:
         """Return the hash that a URI stands for, if one exchange is its document."""
         if self._desk.written(uri) is not None:
@@ -266,8 +280,7 @@ class CandidateFinder:
     async def _listed(
         self, target: LinkTarget, listing: ProtocolListing, demand: Demand
     ) -> list[Candidate]:
-        shape = canonical_json(infer_schema(demand.arguments))
-        key = target.did, need_key(demand.need), shape
+        key = _key_of(target, demand)
         known = self._picks.get(key)
         documents: list[Listed] = []
         meant: Capability | None = None
@@ -323,8 +336,14 @@ class CandidateFinder:
         listing = await self._lists.listing(target)
         listed = None if listing is None else listing.get(uri)
         if entry is not None:
-            meant = None if listing is None else meant_capability(listing, demand)
-            pick = None if meant is None else pick_generic(meant, demand)
+            key = _key_of(target, demand)
+            picked = self._named_picks.get(key)
+            if picked is None or picked[0] is not listing:
+                meant = None if listing is None else meant_capability(listing, demand)
+                pick = None if meant is None else pick_generic(meant, demand)
+                picked = listing, pick
+                _keep(self._named_picks, key, picked)
+            pick = picked[1]
             if pick is not None:
                 return WrittenCandidate(uri, entry, pick.capability.name, pick)
             # Nothing is published that says more, so the need is the action itself.
@@ -420,6 +439,10 @@ def _told(made: DocumentCandidate, listed: Listed) -> DocumentCandidate:
     if len(listed.capabilities) != 1 or listed.hash != document_hash(made.text):
         return made
     return replace(made, capability=listed.capabilities[0].name)
+
+
+def _key_of(target: LinkTarget, demand: Demand) -> _Key:
+    return target.did, need_key(demand.need), shape_of(demand.arguments)
 
 
 def _keep(kept: OrderedDict[_Key, _Found], key: _Key, value: _Found) -> None:

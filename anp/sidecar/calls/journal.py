@@ -31,6 +31,7 @@ from anp.sidecar.telemetry.observer import CallOrigin, call_origin
 from cache.errors import CacheError
 from negotiation.errors import NegotiationError
 from negotiation.need import Role
+from negotiation.strict_json import largest_json
 
 __all__ = ["AGAIN_AFTER", "CallDesk", "CallState", "KeptCall"]
 
@@ -203,7 +204,7 @@ class CallDesk:
         call = KeptCall(found.id, request, now=found.created, key=key)
         call.result, call.error = found.result, found.error
         call.state = CallState.FAILED if found.result is None else CallState.DONE
-        call.size = len(repr(found.result))
+        call.size = 0 if found.result is None else _about_size(found.result)
         call.ended = self._clock()
         # Who watches it learns its id and its end; nobody else is told once more.
         data = {"call": call.id, "state": call.state.value, "problem": call.error}
@@ -303,7 +304,7 @@ class CallDesk:
         try:
             call.result = await self._attempts(call)
             call.state = CallState.DONE
-            call.size = len(repr(call.result.output))
+            call.size = _about_size(call.result)
         except asyncio.CancelledError:
             call.state = CallState.CANCELLED
             call.error = CallError(
@@ -433,6 +434,11 @@ class CallDesk:
             del self._calls[call.id]
             if call.key is not None and self._by_key.get(call.key) is call:
                 del self._by_key[call.key]
+
+
+def _about_size(result: CallResult) -> int:
+    """Return the bytes of a result, about; the bound of plain text is twice as much."""
+    return largest_json(result.output) // 2
 
 
 def _never_ran(call: KeptCall) -> bool:

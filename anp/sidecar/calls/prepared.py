@@ -350,6 +350,7 @@ class WrittenRequest(Prepared):
             uri=candidate.uri,
         )
         self._bound = bound
+        self.candidate = candidate
         self._code = candidate.entry.code
         self._action = candidate.action
         self._pick = pick = candidate.pick
@@ -364,6 +365,11 @@ class WrittenRequest(Prepared):
                     ErrorKind.USAGE, f"the input does not fit the capability: {exc}"
                 ) from exc
         self._arguments = _object(arguments)
+
+    @property
+    def bound(self) -> WrittenRequester:
+        """The channel it goes out on."""
+        return self._bound
 
     @property
     def capability(self) -> str | None:

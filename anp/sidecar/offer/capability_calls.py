@@ -22,6 +22,7 @@ from cache.records.records import HalfRecord
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.mind import Validator
 from negotiation.need import Capability
+from negotiation.strict_json import largest_json
 from sandbox.pool.shares import Rank, current_share
 
 __all__ = ["MAX_VALUES", "CapabilityCalls", "max_output", "outcome_of"]
@@ -236,8 +237,8 @@ class CapabilityCalls:
         self, capability: Capability, output: Any, max_payload: int
     ) -> None:
         """Raise `CapabilityFailed` for an output that is too large or does not fit."""
-        size, most = len(json.dumps(output)), max_output(max_payload)
-        if size > most:
+        most = max_output(max_payload)
+        if largest_json(output) > most and (size := len(json.dumps(output))) > most:
             raise CapabilityFailed(
                 "413", f"too_large: the output has {size} bytes, at most {most}"
             )

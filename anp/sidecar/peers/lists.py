@@ -184,6 +184,15 @@ class PeerLists:
             if not lock.locked():
                 self._asking.pop(key, None)
 
+    def is_current(self, target: LinkTarget, listing: ProtocolListing | None) -> bool:
+        """Return whether `listing` would give this without asking the peer."""
+        if target.url is None:
+            return listing is None
+        kept = self._lists.get((target.did, target.url))
+        return (
+            kept is not None and kept.listing is listing and self._clock() < kept.until
+        )
+
     async def document(self, target: LinkTarget, digest: str) -> str | None:
         """Return the document with a hash from a peer, or None if it has it not."""
         known = self._documents.get(digest)

@@ -100,7 +100,8 @@ class CallEntry:
     def cleaned(self) -> CallEntry:
         """Return it with every text cut and on one line."""
         texts: dict[str, Any] = {}
-        for name, value in self.to_json().items():
+        for name in _NAMES:
+            value = getattr(self, name)
             if isinstance(value, str):
                 text = clean(value, MAX_DID if name == "peer" else MAX_TEXT)
                 if text != value:

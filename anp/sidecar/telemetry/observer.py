@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from opentelemetry.context import Context
 from opentelemetry.trace import (
     INVALID_SPAN,
-    NoOpTracerProvider,
     Span,
     SpanKind,
     TracerProvider,
@@ -188,8 +187,10 @@ class Observer:
         self, metrics: Metrics | None = None, traces: TracerProvider | None = None
     ) -> None:
         self.metrics = metrics or Metrics()
-        maker = traces or NoOpTracerProvider()
-        self._tracer = maker.get_tracer("anpd", daemon_version())
+        # None while traces are off: a span that nobody sees has its price, too.
+        self._tracer = (
+            None if traces is None else traces.get_tracer("anpd", daemon_version())
+        )
         self.flights = Flights()
         self.on_call: Callable[[CallEntry], None] = lambda entry: None
         "Told of each call that has ended, made or served."
@@ -338,6 +339,9 @@ class Observer:
         context: Context | None = None,
     ) -> Iterator[Span]:
         """Open a span for a block, below `context` or else the open span."""
+        if self._tracer is None:
+            yield INVALID_SPAN
+            return
         with self._tracer.start_as_current_span(
             name,
             context=context,

@@ -83,6 +83,8 @@ class TraceContext:
 
 
 def _caller_trace(scope: Scope) -> Context | None:
+    if all(name != b"traceparent" for name, _ in scope["headers"]):
+        return None
     headers = {
         name.decode("latin-1"): value.decode("latin-1")
         for name, value in scope["headers"]

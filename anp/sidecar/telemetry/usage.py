@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -33,6 +35,20 @@ class Way(StrEnum):
     SERVED = "served"
 
 
+@dataclass(slots=True)
+class _Tally:
+    """Calls of one document that are not written yet."""
+
+    first: float
+    last: float
+    counts: dict[Way, int] = field(default_factory=dict)
+
+    def record(self, digest: str | None) -> UsageRecord:
+        """Return it as it is stored."""
+        counts = {way.value: count for way, count in self.counts.items()}
+        return UsageRecord(digest, **counts, first_used=self.first, last_used=self.last)
+
+
 class UseCounter:
     """Counts the calls that went each way, for each document and in all.
 
@@ -42,7 +58,7 @@ class UseCounter:
     def __init__(self, store: Store, *, interval: float = FLUSH_INTERVAL) -> None:
         self._store = store
         self._interval = interval
-        self._counted: dict[str | None, UsageRecord] = {}
+        self._counted: dict[str | None, _Tally] = {}
         self._uses: dict[str, tuple[AgreementRecord, int, float]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
@@ -58,7 +74,7 @@ class UseCounter:
         """
         at = time.time()
         for name in {None, digest}:
-            self._add(UsageRecord(name, **{way.value: 1}, first_used=at, last_used=at))
+            self._add(name, {way: 1}, at, at)
         if agreement is not None:
             self._use(agreement, 1, at)
         if self._timer is None:
@@ -73,12 +89,14 @@ class UseCounter:
             return
         try:
             await asyncio.to_thread(
-                self._store.add_usage, list(counted.values()), list(uses.values())
+                self._store.add_usage,
+                [one.record(name) for name, one in counted.items()],
+                list(uses.values()),
             )
         except CacheError as exc:
             logger.warning("counts not written yet reason=%s", exc)
-            for one in counted.values():
-                self._add(one)
+            for name, one in counted.items():
+                self._add(name, one.counts, one.first, one.last)
             for agreement, count, at in uses.values():
                 self._use(agreement, count, at)
 
@@ -91,9 +109,15 @@ class UseCounter:
             await asyncio.wait([self._writing])
         await self.flush()
 
-    def _add(self, one: UsageRecord) -> None:
-        known = self._counted.get(one.hash)
-        self._counted[one.hash] = one if known is None else known.plus(one)
+    def _add(
+        self, name: str | None, counts: Mapping[Way, int], first: float, last: float
+    ) -> None:
+        known = self._counted.get(name)
+        if known is None:
+            known = self._counted[name] = _Tally(first, last)
+        for way, count in counts.items():
+            known.counts[way] = known.counts.get(way, 0) + count
+        known.first, known.last = min(first, known.first), max(last, known.last)
 
     def _use(self, agreement: AgreementRecord, count: int, at: float) -> None:
         key = key_of(agreement)

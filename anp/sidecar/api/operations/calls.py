@@ -332,16 +332,11 @@ class CallOperations:
         call = await self._start(request, body)
         if _wants_async(request):
             return _accepted(call)
-        ended = asyncio.ensure_future(call.settled.wait())
-        gone = asyncio.ensure_future(_gone(request))
+        watch = asyncio.create_task(self._take_back(request, call))
         try:
-            await asyncio.wait({ended, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await call.settled.wait()
         finally:
-            ended.cancel()
-            gone.cancel()
-        if not call.settled.is_set() and body.idempotency_key is None:
-            # Nobody waits for the answer any more, so nothing more is done for it.
-            await self._desk.cancel(call)
+            watch.cancel()
         if call.result is not None:
             return call.result
         if call.state is CallState.WAITING:
@@ -391,6 +386,12 @@ class CallOperations:
             key=body.idempotency_key,
             by_owner=scope_of(request) is LocalScope.OWNER,
         )
+
+    async def _take_back(self, request: Request, call: KeptCall) -> None:
+        """Cancel a call when its caller hangs up, unless its key lets it ask again."""
+        await _gone(request)
+        if call.key is None:
+            await self._desk.cancel(call)
 
     async def _followed(self, call: KeptCall) -> AsyncGenerator[Event, None]:
         """Give the events of a call, which ends with the one who watches it."""

@@ -47,6 +47,7 @@ from anp.sidecar.attachments.tool_errors import status_in
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
     from mcp import Client
+from negotiation.strict_json import largest_json
 
 __all__ = ["McpAttachment"]
 
@@ -461,5 +462,7 @@ def _fail_all(queue: asyncio.Queue[_Job | _Wake]) -> None:
 
 
 def _check_size(output: dict[str, Any], max_size: int) -> None:
+    if largest_json(output) <= max_size:
+        return
     if len(json.dumps(output, ensure_ascii=False).encode(errors="replace")) > max_size:
         raise ToolError(502, f"the tool's result is over {max_size} bytes")

@@ -2,4 +2,6 @@
 
 * `child`: starts the owner's interpreter and talks to it.
 * `runner`: runs the functions inside the owner's interpreter.
+* `function_call`: one call of an attached function, and the way of what it says before
+  its answer.
 """

@@ -19,10 +19,8 @@ import logging
 import os
 import signal
 import socket
-import struct
 import sys
 import time
-from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,20 +28,20 @@ from pathlib import Path
 from typing import Any
 
 from anp.errors import LocalError
-from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
-    Progress,
     ToolError,
     report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
-from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
+from anp.sidecar.attachments.python.function_call import (
+    HEADER,
+    FunctionCall,
+    object_of,
+    pack,
+)
 from anp.sidecar.attachments.requester import (
-    GivenFile,
-    Question,
-    Requester,
     current_requester,
     joins_updates,
 )
@@ -54,16 +52,12 @@ from anp.sidecar.attachments.supervisor import (
     child_environment,
 )
 from negotiation.errors import JsonError
-from negotiation.strict_json import canonical_json, parse_json
 
 __all__ = ["PythonAttachment", "find_interpreter"]
 
 logger = logging.getLogger(__name__)
 
 RUNNER = Path(__file__).with_name("runner.py")
-
-HEADER = struct.Struct(">IQ")
-"Length of the JSON, and the id of the call it belongs to."
 
 FINAL = (b'{"output":', b'{"error":', b'{"ready":', b'{"failed":')
 "Beginnings of the frames that end a call; `runner.py` writes them so."
@@ -82,78 +76,8 @@ class _Child:
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     "Ids of calls; never used twice in one life."
 
-    waiting: dict[int, asyncio.Future[bytes]] = field(default_factory=dict)
+    calls: dict[int, FunctionCall] = field(default_factory=dict)
     "Calls not yet answered, also those nobody waits for any more."
-
-    notes: dict[int, asyncio.Queue[bytes | None]] = field(default_factory=dict)
-    "Messages of calls before their answers, for calls from which somebody takes them."
-
-
-class _Teller:
-    """Passes on what one call says before its answer.
-
-    The child sends a bounded number of updates until it is allowed more, so the queue
-    of its words is short.
-    """
-
-    def __init__(
-        self,
-        child: _Child,
-        number: int,
-        requester: Requester | None,
-        report: Callable[[Progress], None] | None,
-        max_size: int,
-    ) -> None:
-        self._child = child
-        self._number = number
-        self._requester = requester
-        self._report = report
-        self._max_size = max_size
-        self._notes: asyncio.Queue[bytes | None] | None = None
-        if requester is not None or report is not None:
-            self._notes = child.notes[number] = asyncio.Queue()
-
-    async def wait(self, answer: asyncio.Future[bytes]) -> bytes:
-        """Return the answer when all that came before it is passed on."""
-        if self._notes is None:
-            # The answer of a call that is given up still has to be counted off.
-            return await asyncio.shield(answer)
-        telling = asyncio.create_task(self._tell(self._notes))
-        try:
-            both: set[asyncio.Future[Any]] = {answer, telling}
-            await asyncio.wait(both, return_when=FIRST_COMPLETED)
-            if answer.done() and answer.exception() is None:
-                await telling
-            elif telling.done():
-                telling.result()
-            return await asyncio.shield(answer)
-        finally:
-            telling.cancel()
-            await asyncio.wait({telling})
-
-    async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
-        while (data := await notes.get()) is not None:
-            note = _object(data, self._max_size)
-            if "progress" in note and self._report is not None:
-                self._report(_progress(note["progress"]))
-            elif "update" in note and self._requester is not None:
-                await self._requester.update([_part(note["update"])])
-                self.say({"more": 1})
-            elif "file" in note and self._requester is not None:
-                await _pass_on(self._requester, note["file"])
-                self.say({"more": 1})
-            elif "ask" in note and self._requester is not None:
-                reply = await self._requester.ask(_question(note["ask"]))
-                given = reply.text if reply.value is None else reply.value
-                told = {"action": reply.action, "value": given}
-                if reply.files:
-                    told["files"] = await self._requester.lay(reply.files)
-                self.say({"reply": told})
-
-    def say(self, frame: dict[str, Any]) -> None:
-        """Send a frame about the call; a child that is gone needs none."""
-        with suppress(ConnectionError):
-            self._child.writer.write(_pack(self._number, frame))
 
 
 class PythonAttachment(SupervisedAttachment):
@@ -175,9 +99,6 @@ class PythonAttachment(SupervisedAttachment):
         """Call a function; many calls may be in flight."""
         deadline = asyncio.get_running_loop().time() + timeout
         leave = await self._places.take(self._limits.max_calls, timeout=timeout)
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        # A function that hangs in a thread cannot be ended, so it keeps its place.
-        answer.add_done_callback(leave)
         try:
             await self._wait_ready(capability, timeout)
             child = self._child
@@ -194,25 +115,27 @@ class PythonAttachment(SupervisedAttachment):
                 "key": "" if requester is None else requester.key,
                 "folder": "" if requester is None else requester.folder,
             }
-            data = _pack(
+            data = pack(
                 number, {"call": tool, "arguments": arguments, "context": context}
             )
         except BaseException as exc:
-            answer.cancel()
+            leave(None)
             if not isinstance(exc, JsonError):
                 raise
             raise ToolError(400, str(exc), may_have_run=False) from exc
-        child.waiting[number] = answer
-        teller = _Teller(child, number, requester, report, self._limits.max_result)
+        # A function that hangs in a thread cannot be ended, so it keeps its place.
+        call = FunctionCall(
+            child.writer, number, requester, report, self._limits.max_result, leave
+        )
+        child.calls[number] = call
         try:
             async with asyncio.timeout_at(deadline):
                 child.writer.write(data)
                 await child.writer.drain()
-                found = await teller.wait(answer)
+                found = await call.answer
         except BaseException as exc:
             # Whatever ended the wait: the function ends, and its answer is counted off.
-            answer.add_done_callback(_ignore)
-            teller.say({"cancel": True})
+            call.say({"cancel": True})
             match exc:
                 case TimeoutError():
                     text = f"no answer within {timeout:g} s"
@@ -225,7 +148,7 @@ class PythonAttachment(SupervisedAttachment):
                     raise AttachmentError(text, may_have_run=True) from None
             raise
         finally:
-            child.notes.pop(number, None)
+            await call.close()
         return _output(found, self._limits.max_result)
 
     async def _live(self) -> None:
@@ -294,7 +217,7 @@ class PythonAttachment(SupervisedAttachment):
         try:
             async with asyncio.timeout(limit):
                 _, data = await _read(child.reader, self._limits.max_result)
-            frame = _object(data, self._limits.max_result)
+            frame = object_of(data, self._limits.max_result)
         except TimeoutError:
             raise AttachmentError(
                 f"{self._spec.target} was not imported within {limit:g} s"
@@ -330,16 +253,13 @@ class PythonAttachment(SupervisedAttachment):
         try:
             while True:
                 number, data = await _read(child.reader, self._limits.max_result)
-                notes = child.notes.get(number)
-                if not data.startswith(FINAL):
-                    if notes is not None:
-                        notes.put_nowait(data)
-                    continue
-                if notes is not None:
-                    notes.put_nowait(None)
-                answer = child.waiting.pop(number, None)
-                if answer is not None and not answer.done():
-                    answer.set_result(data)
+                final = data.startswith(FINAL)
+                call = child.calls.get(number)
+                if call is not None and final:
+                    del child.calls[number]
+                    call.end(data)
+                elif call is not None:
+                    call.heard(data)
         except (EOFError, ConnectionError):
             return
         except JsonError as exc:
@@ -347,12 +267,9 @@ class PythonAttachment(SupervisedAttachment):
 
     async def _end(self, child: _Child, drain: asyncio.Task[None]) -> None:
         """Close the channel, wait for the child, kill what stays, fail its calls."""
-        for answer in child.waiting.values():
-            if not answer.done():
-                answer.set_exception(
-                    AttachmentError("the Python child ended", may_have_run=True)
-                )
-        child.waiting.clear()
+        for call in child.calls.values():
+            call.fail(AttachmentError("the Python child ended", may_have_run=True))
+        child.calls.clear()
         child.writer.close()
         try:
             async with asyncio.timeout(STOP_TIMEOUT):
@@ -397,7 +314,7 @@ def _tools(frame: dict[str, Any]) -> list[Tool]:
 def _output(data: bytes, max_size: int) -> dict[str, Any]:
     """Return the output in an answer, or raise the error in it."""
     try:
-        frame = _object(data, max_size)
+        frame = object_of(data, max_size)
     except JsonError as exc:
         raise ToolError(502, f"the function's result: {exc}") from exc
     output, error = frame.get("output"), frame.get("error")
@@ -413,63 +330,6 @@ def _output(data: bytes, max_size: int) -> dict[str, Any]:
     raise ToolError(502, "the Python child's answer is no result")
 
 
-def _progress(told: Any) -> Progress:
-    """Return what a function said of its progress; words and numbers only."""
-    if not isinstance(told, dict):
-        raise JsonError("the progress is no object")
-    done, total = told.get("progress"), told.get("total")
-    return Progress(
-        None if not _is_number(done) else done,
-        None if not _is_number(total) else total,
-        str(told.get("message") or ""),
-    )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _part(value: Any) -> Part:
-    return Part.text(value) if isinstance(value, str) else Part.value(value)
-
-
-async def _pass_on(requester: Requester, told: Any) -> None:
-    """Pass on a file of a function's: bytes, or a path in the folder of its call."""
-    if isinstance(told, dict) and "path" in told:
-        words = [str(told.get(key) or "") for key in ("path", "name", "mediaType")]
-        await requester.send_file(GivenFile(*words))
-    else:
-        await requester.update([_file(told)])
-
-
-def _file(told: Any) -> Part:
-    """Return bytes of a function's as a part."""
-    try:
-        data = bytes_of(told)
-    except ValueError as exc:
-        raise JsonError(str(exc)) from None
-    media_type = str(told.get("mediaType"))[:MAX_NAME] or BINARY
-    name = FOLDERS.sub("", str(told.get("name", "")))[:MAX_NAME]
-    return Part.data(data, media_type=media_type, name=name)
-
-
-def _question(told: Any) -> Question:
-    """Return a question of a function's."""
-    if not isinstance(told, dict):
-        raise JsonError("the question is no object")
-    schema = told.get("schema")
-    return Question(
-        text=str(told.get("text") or ""),
-        schema=schema if isinstance(schema, dict) else None,
-        url=str(told.get("url") or ""),
-    )
-
-
-def _pack(number: int, frame: dict[str, Any]) -> bytes:
-    data = canonical_json(frame)
-    return HEADER.pack(len(data), number) + data
-
-
 async def _read(reader: asyncio.StreamReader, max_size: int) -> tuple[int, bytes]:
     """Read one frame as its call id and its bytes.
 
@@ -481,19 +341,6 @@ async def _read(reader: asyncio.StreamReader, max_size: int) -> tuple[int, bytes
     if size > max_size:
         raise JsonError(f"a frame of {size} bytes, at most {max_size}")
     return number, await reader.readexactly(size)
-
-
-def _object(data: bytes, max_size: int) -> dict[str, Any]:
-    frame = parse_json(data, max_size=max_size)
-    if not isinstance(frame, dict):
-        raise JsonError("not an object")
-    return frame
-
-
-def _ignore(answer: asyncio.Future[bytes]) -> None:
-    """Look at the outcome nobody waits for, so that asyncio does not complain."""
-    if not answer.cancelled():
-        answer.exception()
 
 
 def _printed(output: OutputTail) -> str:

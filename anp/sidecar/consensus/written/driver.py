@@ -63,6 +63,8 @@ class Driver:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._armed_for: float | None = None
+        "The moment for which the timer is set."
         self._work: set[asyncio.Task[None]] = set()
         self._sender: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -181,11 +183,14 @@ class Driver:
         self._not_sent(self._channel.ended or ChannelClosed("given up", by_peer=False))
 
     def _arm(self) -> None:
+        due = None if self._closed else self._machine.get_timer()
+        if due == self._armed_for:
+            return
+        self._armed_for = due
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        due = self._machine.get_timer()
-        if due is not None and not self._closed:
+        if due is not None:
             delay = max(0.0, due - time.monotonic())
             self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
 
@@ -196,7 +201,7 @@ class Driver:
             self._ending = asyncio.create_task(self._channel.close("an error of ours"))
 
     def _tick(self) -> None:
-        self._timer = None
+        self._timer = self._armed_for = None
         try:
             self._due()
         except Exception:

@@ -1,0 +1,190 @@
+"""One call of an attached function, and the way of what it says before its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+
+from anp.interaction.elements import Part
+from anp.sidecar.attachments.attachment import Progress
+from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
+from anp.sidecar.attachments.requester import GivenFile, Question, Requester
+from negotiation.errors import JsonError
+from negotiation.strict_json import canonical_json, parse_json
+
+__all__ = ["HEADER", "FunctionCall", "object_of", "pack"]
+
+HEADER = struct.Struct(">IQ")
+"Length of the JSON, and the id of the call it belongs to."
+
+
+class FunctionCall:
+    """One call in flight, and the way of what it says before its answer.
+
+    The child sends a bounded number of updates until it is allowed more, so the queue
+    of its words is short.
+    """
+
+    def __init__(
+        self,
+        writer: asyncio.StreamWriter,
+        number: int,
+        requester: Requester | None,
+        report: Callable[[Progress], None] | None,
+        max_size: int,
+        leave: Callable[[object], None],
+    ) -> None:
+        self._writer = writer
+        self._number = number
+        self._requester = requester
+        self._report = report
+        self._max_size = max_size
+        self._leave = leave
+        # For the task that passes words on, which most calls do without.
+        self._context = copy_context()
+        self._notes: asyncio.Queue[bytes | None] | None = None
+        self._telling: asyncio.Task[None] | None = None
+        self._ended: bytes | None = None
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[bytes] = loop.create_future()
+        "The answer when all that came before it is passed on; the caller may give up."
+
+    def heard(self, data: bytes) -> None:
+        """Take a message that came before the answer, and pass it on."""
+        if self.answer.done() or (self._requester is None and self._report is None):
+            return
+        if self._notes is None:
+            self._notes = asyncio.Queue()
+            self._telling = asyncio.create_task(
+                self._tell(self._notes), context=self._context
+            )
+            self._telling.add_done_callback(self._told)
+        self._notes.put_nowait(data)
+
+    def end(self, data: bytes) -> None:
+        """Take the answer."""
+        self._ended = data
+        self._leave(None)
+        if self._notes is not None:
+            self._notes.put_nowait(None)
+        elif not self.answer.done():
+            self.answer.set_result(data)
+
+    def fail(self, error: Exception) -> None:
+        """End the call, which gets no answer any more."""
+        self._leave(None)
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+    async def close(self) -> None:
+        """Pass nothing more on."""
+        if not self.answer.cancel() and not self.answer.cancelled():
+            # Nobody may have come to see it, and asyncio would complain.
+            self.answer.exception()
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait({self._telling})
+
+    def _told(self, telling: asyncio.Task[None]) -> None:
+        if self.answer.done():
+            return
+        if telling.cancelled():
+            self.answer.cancel()
+        elif (error := telling.exception()) is not None:
+            self.answer.set_exception(error)
+        elif self._ended is not None:
+            self.answer.set_result(self._ended)
+
+    async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
+        while (data := await notes.get()) is not None:
+            note = object_of(data, self._max_size)
+            if "progress" in note and self._report is not None:
+                self._report(_progress(note["progress"]))
+            elif "update" in note and self._requester is not None:
+                await self._requester.update([_part(note["update"])])
+                self.say({"more": 1})
+            elif "file" in note and self._requester is not None:
+                await _pass_on(self._requester, note["file"])
+                self.say({"more": 1})
+            elif "ask" in note and self._requester is not None:
+                reply = await self._requester.ask(_question(note["ask"]))
+                given = reply.text if reply.value is None else reply.value
+                told = {"action": reply.action, "value": given}
+                if reply.files:
+                    told["files"] = await self._requester.lay(reply.files)
+                self.say({"reply": told})
+
+    def say(self, frame: dict[str, Any]) -> None:
+        """Send a frame about the call; a child that is gone needs none."""
+        with suppress(ConnectionError):
+            self._writer.write(pack(self._number, frame))
+
+
+def _progress(told: Any) -> Progress:
+    """Return what a function said of its progress; words and numbers only."""
+    if not isinstance(told, dict):
+        raise JsonError("the progress is no object")
+    done, total = told.get("progress"), told.get("total")
+    return Progress(
+        None if not _is_number(done) else done,
+        None if not _is_number(total) else total,
+        str(told.get("message") or ""),
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _part(value: Any) -> Part:
+    return Part.text(value) if isinstance(value, str) else Part.value(value)
+
+
+async def _pass_on(requester: Requester, told: Any) -> None:
+    """Pass on a file of a function's: bytes, or a path in the folder of its call."""
+    if isinstance(told, dict) and "path" in told:
+        words = [str(told.get(key) or "") for key in ("path", "name", "mediaType")]
+        await requester.send_file(GivenFile(*words))
+    else:
+        await requester.update([_file(told)])
+
+
+def _file(told: Any) -> Part:
+    """Return bytes of a function's as a part."""
+    try:
+        data = bytes_of(told)
+    except ValueError as exc:
+        raise JsonError(str(exc)) from None
+    media_type = str(told.get("mediaType"))[:MAX_NAME] or BINARY
+    name = FOLDERS.sub("", str(told.get("name", "")))[:MAX_NAME]
+    return Part.data(data, media_type=media_type, name=name)
+
+
+def _question(told: Any) -> Question:
+    """Return a question of a function's."""
+    if not isinstance(told, dict):
+        raise JsonError("the question is no object")
+    schema = told.get("schema")
+    return Question(
+        text=str(told.get("text") or ""),
+        schema=schema if isinstance(schema, dict) else None,
+        url=str(told.get("url") or ""),
+    )
+
+
+def pack(number: int, frame: dict[str, Any]) -> bytes:
+    """Return a frame about a call."""
+    data = canonical_json(frame)
+    return HEADER.pack(len(data), number) + data
+
+
+def object_of(data: bytes, max_size: int) -> dict[str, Any]:
+    """Return the JSON of a frame; JsonError if it is no object."""
+    frame = parse_json(data, max_size=max_size)
+    if not isinstance(frame, dict):
+        raise JsonError("not an object")
+    return frame
