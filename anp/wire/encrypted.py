@@ -1,4 +1,4 @@
-"""What is encrypted in a message: its base64, and the envelope around it.
+"""The encrypted part of a message: its base64, and the envelope around it.
 
 Every call is at least two envelopes, so what is made for each of them is a named tuple:
 that takes half the time of a frozen dataclass.
@@ -88,7 +88,7 @@ class OpenData(NamedTuple):
     "The ciphertext with the tag behind it."
 
     covered: bytes | None = None
-    """What the tag covers beside the ciphertext: all that stands before the iv of a
+    """The data that the tag covers beside the ciphertext: all before the iv of a
     binary envelope."""
 
     @property
@@ -157,7 +157,7 @@ class EncryptedData:
 
 
 class EnvelopeHead(NamedTuple):
-    """What is the same in every envelope of one channel and direction.
+    """The part that all envelopes of one channel and direction share.
 
     Nothing in it is authenticated: it is compared with what belongs to the key.
     """

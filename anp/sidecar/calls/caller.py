@@ -79,7 +79,7 @@ class _Route:
 
 
 class _Course:
-    """How far one call has come."""
+    """The progress of one call."""
 
     def __init__(self, request: CallRequest) -> None:
         self._request = request

@@ -1,4 +1,4 @@
-"""What was said while a hub was away, told to it no faster than it takes it."""
+"""Messages said while a hub was away, told to it no faster than it takes them."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class KnownGroup:
 
 
 class MemberStanding:
-    """What is stored of a group besides its events, and what we are in it."""
+    """The stored rows of a group besides its events, with our part in it."""
 
     log: GroupLog
 

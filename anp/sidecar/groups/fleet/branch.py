@@ -93,7 +93,7 @@ class GroupBranch(GroupHub):
         # The hub tells agents of their tickets, by letters to us.
         self._news = TicketNews(group, wires, self.branches)
         self._asked: dict[tuple[str, int], tuple[Line, float]] = {}
-        "What agents said and the hub did not answer: the line, and the time."
+        "Line and time of each word of an agent that the hub has not answered yet."
 
         self._room = asyncio.Event()
 
