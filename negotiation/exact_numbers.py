@@ -137,7 +137,10 @@ class ExactEncoder(json.JSONEncoder):
             value = value.values()
         elif not isinstance(value, list | tuple):
             return self._is_exact(value)
-        return any(type(one) not in PLAIN and self._holds(one) for one in value)
+        for one in value:  # noqa: SIM110 - a generator costs more than what it looks at
+            if type(one) not in PLAIN and self._holds(one):
+                return True
+        return False
 
     def _is_exact(self, value: Any) -> bool:
         if isinstance(value, float):

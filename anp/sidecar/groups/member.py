@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +28,7 @@ from anp.interaction.groups.operations import (
     Membership,
     RefusedGroupOperation,
 )
-from anp.protocols.gbz.group_reader import read_group_frame
+from anp.protocols.gbz.group_reader import read_own_post
 from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
@@ -53,8 +52,6 @@ MAX_QUEUED = 1000
 
 MAX_ASKED = 64
 "Operations about members that are known still when they become events."
-
-MAX_FRAME = 8 * 1024 * 1024
 
 
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
@@ -94,9 +91,11 @@ class GroupMember:
         "Our part in a sealed group, as soon as we are a member."
 
         self._copy = GroupCopy(head.group, last=last)
-        self._queued: dict[int, dict[str, Any]] = {}
+        self._queued: dict[int, GroupPost] = {}
+        "What we said and the hub did not take yet, with its frame."
+
         self._answers: dict[int, asyncio.Future[GroupAcknowledgement]] = {}
-        self._asked: dict[int, dict[str, Any]] = {}
+        self._asked: dict[int, GroupPost] = {}
         "Operations about members, which become events, too."
 
         self._taking = asyncio.Lock()
@@ -120,8 +119,8 @@ class GroupMember:
             delay=GATHERED,
         )
         for text in head.queued:
-            frame = json.loads(text)
-            self._queued[frame["ref"]] = frame
+            ref, post = read_own_post(text.encode("utf-8"))
+            self._queued[ref] = post
 
     @property
     def group(self) -> Group:
@@ -168,7 +167,7 @@ class GroupMember:
         self._quiet_until = 0
         unstored = self.sealing.unstored if self.sealing else frozenset()
         self._pass_on(
-            [frame for ref, frame in self._queued.items() if ref not in unstored]
+            [one.frame for ref, one in self._queued.items() if ref not in unstored]
         )
 
     # What we do.
@@ -186,7 +185,8 @@ class GroupMember:
         ref = next_ref()
         # From now on the line is needed.
         answer = self._answer(ref)
-        self._asked[ref] = group_frame(post, ref)
+        if isinstance(post, GroupPost):
+            self._asked[ref] = replace(post, frame=group_frame(post, ref))
         while len(self._asked) > MAX_ASKED:
             del self._asked[next(iter(self._asked))]
         try:
@@ -247,14 +247,14 @@ class GroupMember:
         frame = group_frame(post, ref)
         if signed:
             frame = self._signatures.sign(frame, self.own)
-        self._queued[ref] = frame
+        self._queued[ref] = replace(post, frame=frame)
         return frame
 
     def _is_there(self) -> bool:
         line = self._line
         return line is not None and not line.closed and line.channel.open
 
-    def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
+    def _pass_on(self, frames: Sequence[Mapping[str, Any]]) -> None:
         if self._line is not None and self._is_there():
             if not self._quiet_until:
                 self._line.pass_on([json_bytes(one) for one in frames])
@@ -351,13 +351,12 @@ class GroupMember:
                         text[:200],
                     )
 
-    def _goes_again(self, ref: int, frame: dict[str, Any], code: str) -> bool:
-        post = self._own_post(0, frame)
+    def _goes_again(self, ref: int, post: GroupPost, code: str) -> bool:
         if self.sealing is None or not isinstance(post.content, Message):
             return False
-        if not self.sealing.refused(frame, post.content, code):
+        if not self.sealing.refused(post.frame, post.content, code):
             return False
-        self._queued[ref] = frame
+        self._queued[ref] = post
         return True
 
     async def close(self) -> None:
@@ -395,9 +394,9 @@ class GroupMember:
         """Put what we said ourselves into the place that the hub gave it."""
         found = []
         for ref, number in pairs:
-            frame = self._queued.pop(ref, None) or self._asked.pop(ref, None)
+            post = self._queued.pop(ref, None) or self._asked.pop(ref, None)
             if number > self._copy.last:
-                found.append((self._own_post(number, frame), "signed"))
+                found.append((self._own_post(number, post), "signed"))
             waiting = self._answers.get(ref)
             if waiting is not None and not waiting.done():
                 ack = GroupAcknowledgement(
@@ -406,17 +405,12 @@ class GroupMember:
                 waiting.set_result(ack)
         self._deliver(found)
 
-    def _own_post(self, number: int, frame: dict[str, Any] | None) -> GroupPost:
-        if frame is None:
+    def _own_post(self, number: int, post: GroupPost | None) -> GroupPost:
+        if post is None:
             # An operation about members, or one from before a kill.
             frame = {"op": "group.fetch", "groupId": self.group.id}
             content = Membership(act=GroupAct.ACCEPT)
             post = GroupPost(group=self.group.id, content=content, frame=frame)
-        else:
-            read = read_group_frame(json_bytes(frame), max_size=MAX_FRAME)
-            assert isinstance(read, FurtherFrame), "it is ours"
-            assert isinstance(read.operation, GroupPost), "it is ours"
-            post = read.operation
         return replace(
             post,
             number=number,
@@ -492,7 +486,7 @@ class GroupMember:
 
     def _head(self) -> tuple[bytes, bool]:
         queued = tuple(
-            json_bytes(frame).decode("utf-8") for frame in self._queued.values()
+            json_bytes(one.frame).decode("utf-8") for one in self._queued.values()
         )
         head = replace(self.head, group=self.group, queued=queued)
         is_open = head.state in (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from anp.interaction.elements import Message
@@ -36,7 +36,7 @@ class MemberSeal:
         log: GroupLog,
         *,
         queue: Callable[[Message], dict[str, Any]],
-        send: Callable[[Sequence[dict[str, Any]]], None],
+        send: Callable[[Sequence[Mapping[str, Any]]], None],
     ) -> None:
         """Go on with a desk.
 
@@ -104,7 +104,7 @@ class MemberSeal:
             self._doing.add(task)
             task.add_done_callback(self._doing.discard)
 
-    def refused(self, frame: dict[str, Any], message: Message, code: str) -> bool:
+    def refused(self, frame: Mapping[str, Any], message: Message, code: str) -> bool:
         """Take the hub's refusal of a frame; return whether it goes once more."""
         if keys_of(message) is None:
             self.desk.refused(message)

@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -96,6 +97,11 @@ class GroupShelf:
         self._cipher = RestCipher(secret, "a part of a group")
         self.owner = secrets.token_hex(8) if store.is_shared else ""
         "Id of this run in a fleet; empty for a daemon whose store nobody shares."
+
+    @property
+    def thread(self) -> Executor | None:
+        """The thread in which `save` is done best; see `StoreBackend.thread`."""
+        return self._store.thread
 
     def lease(self, groups: Iterable[str], *, seconds: float) -> set[str]:
         """Take or renew groups for a time; return those that a sister has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from anp.errors import PeerError
@@ -10,6 +11,7 @@ from anp.identity.dids import Identities
 from anp.identity.public_keys import KeyFormatError
 from anp.interaction.elements import Message
 from anp.interaction.groups.operations import GroupPost, GroupSignature
+from anp.protocols.gbz.group_reader import read_signature
 from anp.protocols.gbz.group_writer import signed_bytes, with_signature
 from anp.sidecar.groups.checked_keys import CheckedKeys
 from anp.sidecar.peers.policy import agent_name
@@ -63,14 +65,25 @@ class Signatures:
             return FORGED
         if post.signature is None:
             return ""
+        return await self._mark(post.frame, post.signature, post.by)
+
+    async def mark_frame(self, frame: Mapping[str, Any]) -> str:
+        """Return what the signature shows on a frame that this daemon's hub took."""
+        signature = read_signature(frame)
+        return "" if signature is None else await self._mark(frame, signature)
+
+    async def _mark(
+        self, frame: Mapping[str, Any], signature: GroupSignature, by: str = ""
+    ) -> str:
+        group, number = frame.get("groupId"), frame.get("groupSeq")
         try:
             key = await self._keys.check(
-                post.by, post.signature.method, post.signature.key
+                by or frame["by"], signature.method, signature.key
             )
         except (PeerError, KeyFormatError) as exc:
-            logger.warning("key not of its sender group=%s: %s", post.group, exc)
+            logger.warning("key not of its sender group=%s: %s", group, exc)
             return FORGED
-        if not key.verifies(post.signature.value, signed_bytes(post.frame)):
-            logger.warning("forged message group=%s number=%d", post.group, post.number)
+        if not key.verifies(signature.value, signed_bytes(frame)):
+            logger.warning("forged message group=%s number=%s", group, number)
             return FORGED
         return SIGNED
