@@ -133,9 +133,10 @@ class ExactEncoder(json.JSONEncoder):
             return False
 
     def _holds(self, value: Any) -> bool:
-        if isinstance(value, dict):
+        kind = type(value)
+        if kind is dict or isinstance(value, dict):
             value = value.values()
-        elif not isinstance(value, list | tuple):
+        elif kind is not list and not isinstance(value, list | tuple):
             return self._is_exact(value)
         for one in value:  # noqa: SIM110 - a generator costs more than what it looks at
             if type(one) not in PLAIN and self._holds(one):

@@ -36,7 +36,12 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
+from anp.sidecar.groups.shelf import (
+    GroupShelf,
+    StoredEvent,
+    head_bytes,
+    message_of,
+)
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line
@@ -442,7 +447,8 @@ def _stored(event: GroupEvent) -> StoredEvent:
     data = write_distributed(
         frame, number=event.number, epoch=event.epoch, at=event.at, by=event.by
     )
-    return StoredEvent(event.number, event.by, event.ref, data)
+    said = message_of(event.post)
+    return StoredEvent(event.number, event.by, event.ref, data, message=said)
 
 
 def _replayed(data: bytes) -> bytes:

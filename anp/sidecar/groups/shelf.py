@@ -8,13 +8,15 @@ import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from anp.interaction.elements import Message
 from anp.interaction.groups.member_copy import CopyEvent
+from anp.interaction.groups.operations import GroupPost
 from anp.protocols.gbz.group_writer import write_distributed
 from anp.protocols.gbz.writer import json_bytes
 from anp.sidecar.home.rest_cipher import RestCipher
@@ -31,6 +33,7 @@ __all__ = [
     "event_bytes",
     "head_bytes",
     "late_row",
+    "message_of",
     "read_head",
     "stored_copy",
 ]
@@ -72,11 +75,14 @@ class StoredEvent:
     mark: str = ""
     "Findings of a member: `signed`, `forged`, `repeated`; empty: attested."
 
+    message: Message | None = field(default=None, compare=False, repr=False)
+    "The message in `data`, if it is one and was just read."
+
     def unlocked(self, content: bytes) -> StoredEvent:
         """Return a locked event with the message that was in it, which is JSON."""
         kept = {name: one for name, one in self.frame().items() if name in _OF_HUB}
         data = json_bytes({**kept, **json.loads(content)})
-        return replace(self, data=data, mark=SEALED)
+        return replace(self, data=data, mark=SEALED, message=None)
 
     def frame(self) -> dict[str, Any]:
         """Return the JSON object of the frame."""
@@ -299,4 +305,10 @@ def _read_page(page: bytes) -> list[StoredEvent]:
 def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
     """Return an event of a member's copy as it is stored."""
     mark = "repeated" if event.repeated else mark
-    return StoredEvent(event.number, event.post.by, 0, event_bytes(event), mark)
+    post, data = event.post, event_bytes(event)
+    return StoredEvent(event.number, post.by, 0, data, mark, message_of(post))
+
+
+def message_of(post: GroupPost) -> Message | None:
+    """Return the message that a post has, if it has one."""
+    return post.content if isinstance(post.content, Message) else None
