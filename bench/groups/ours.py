@@ -62,7 +62,7 @@ class Ours:
                 if hub is not None:
                     allow = {"peer": homes[0].did}
                     await hub.agent.ask("POST", "/v1/peers/allow", allow)
-                sealed = {"sealed": True} if seal else {}
+                sealed = {"seal": True} if seal else {}
                 group = await join(homes[0], homes[1:], hub=hub, **sealed)
                 programs = _programs(group, homes[1:])
                 assert programs.stdout is not None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -249,15 +250,23 @@ def event_bytes(event: CopyEvent) -> bytes:
     )
 
 
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    # Making one takes many milliseconds, and a sealed group stores its head each time
+    # that it says something.
+    return TypeAdapter(kind)
+
+
 def head_bytes(kind: type[T], head: T) -> bytes:
     """Return the stored form of a head."""
-    return TypeAdapter(kind).dump_json(head)
+    return _adapter(kind).dump_json(head)
 
 
 def read_head(kind: type[T], data: bytes) -> T:
     """Return the head of `head_bytes`; RecordError if it is none."""
     try:
-        return TypeAdapter(kind).validate_json(data)
+        found: T = _adapter(kind).validate_json(data)
+        return found
     except ValidationError as exc:
         raise RecordError(f"no head of a group: {exc.error_count()} errors") from None
 
