@@ -437,7 +437,7 @@ class GroupService(GroupReception):
         if self._is_own(event.by):
             # Only this daemon puts its own words here.
             return replace(event, mark=SIGNED)
-        return replace(event, mark=await self._signatures.mark_frame(frame))
+        return replace(event, mark=await self._signatures.mark_bytes(event.data, frame))
 
     @property
     def watchers(self) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from anp.errors import PeerError
 from anp.identity.dids import Identities
@@ -19,6 +21,9 @@ from anp.sidecar.peers.policy import agent_name
 __all__ = ["FORGED", "SIGNED", "Signatures"]
 
 logger = logging.getLogger(__name__)
+
+MAX_SEEN: Final = 1024
+"Messages of a hub that are known to be signed."
 
 SIGNED = "signed"
 "Mark of what its sender signed."
@@ -41,6 +46,8 @@ class Signatures:
         self.enabled = enabled
         self._identities = identities
         self._keys = keys
+        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        "Hashes of what was found signed at our hub, for those who watch it next."
 
     def sign(self, frame: dict[str, Any], own: str) -> dict[str, Any]:
         """Return a frame of ours with its signature.
@@ -67,10 +74,24 @@ class Signatures:
             return ""
         return await self._mark(post.frame, post.signature, post.by)
 
-    async def mark_frame(self, frame: Mapping[str, Any]) -> str:
-        """Return what the signature shows on a frame that this daemon's hub took."""
+    async def mark_bytes(self, data: bytes, frame: Mapping[str, Any]) -> str:
+        """Return what the signature shows on what this daemon's hub distributes.
+
+        Args:
+            frame: The JSON object in `data`.
+        """
         signature = read_signature(frame)
-        return "" if signature is None else await self._mark(frame, signature)
+        if signature is None:
+            return ""
+        place = hashlib.sha256(data).digest()
+        if place in self._seen:
+            return SIGNED
+        mark = await self._mark(frame, signature)
+        if mark == SIGNED:
+            self._seen[place] = None
+            if len(self._seen) > MAX_SEEN:
+                self._seen.popitem(last=False)
+        return mark
 
     async def _mark(
         self, frame: Mapping[str, Any], signature: GroupSignature, by: str = ""
