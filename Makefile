@@ -23,7 +23,7 @@ SPREAD := -n 2 --dist worksteal
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
+.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long
 
 help:
 	@echo "make demo    two agents meet, agree and call (start here; it installs what it needs)"
@@ -43,6 +43,7 @@ help:
 	@echo "make kill    fifty kills on each side in calls, thirty-five in tasks, at named states, sixty with inbox, callback and outbox"
 	@echo "make groups  a group of eight daemons: 10,000 messages, calm, and with kills of hub and members"
 	@echo "make walks   2,000 walks of a hub and five members over links that lose, repeat and reorder"
+	@echo "make bench-growth  a warm call and memory over peers, agreements, links, callers and sizes"
 	@echo "make bench-groups  groups of 2, 8 and 32 members against SLIM, by turns"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
 	@echo "make cron-years  two years of cron in all zones that change their clocks, with kills (ten minutes)"
@@ -239,6 +240,10 @@ bench: venv a2a-env
 	$(BIN)/python -m bench.sandbox
 	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.updates
+
+# Some 5 minutes; GROWTH="--write" puts tables and pictures into the documentation.
+bench-growth: venv
+	$(BIN)/python -m bench.growth $(GROWTH)
 
 bench-long: venv
 	$(BIN)/python -m bench.sandbox --long

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,8 +63,8 @@ except ImportError:
     # A checkout from before the rooms.
     from cache import PeerRecord, PeerState, Store
 with Store(Path(sys.argv[1])) as store:
-    for number in range(int(sys.argv[2])):
-        did, alias = f"did:key:z{number}", f"did:all:1{number}"
+    for number, did in enumerate(Path(sys.argv[2]).read_text().split()):
+        alias = f"did:all:1{number}"
         store.save_peer(PeerRecord(did, PeerState.ALLOWED, 1.0, 1.0, aliases=(alias,)))
 """
 "Run by the measured checkout: its own store knows how a peer is kept."
@@ -122,9 +122,11 @@ class Anpd:
         """Run one command on this home."""
         self.python("-m", "anp", "--home", str(self._home), *arguments)
 
-    def remember(self, peers: int) -> None:
-        """Put further peers into the store of this home, while no daemon runs."""
-        self.python("-c", FILL, str(self._home / "store"), str(peers))
+    def remember(self, dids: Iterable[str]) -> None:
+        """Allow further peers in the store of this home, while no daemon runs."""
+        names = self._home.with_suffix(".peers")
+        names.write_text("\n".join(dids))
+        self.python("-c", FILL, str(self._home / "store"), str(names))
 
     @contextmanager
     def up(self) -> Iterator[tuple[str, LocalApi]]:
@@ -220,7 +222,7 @@ def kinds_of(stack: ExitStack, tree: Path, folder: Path) -> list[Measured]:
         # Each is started a second time, so that only the peers differ.
         with caller.up() as (_, api):
             call(api, address, source=None)
-        caller.remember(peers)
+        caller.remember(f"did:key:z{one}" for one in range(peers))
         _, api = stack.enter_context(caller.up())
         for _ in range(WARM):
             call(api, address, source=None)

@@ -33,7 +33,7 @@ from mcp.client.stdio import stdio_client
 from anp.protocols.envelope import ENVELOPE_URI
 from bench.call import ARGUMENTS, FUNCTION, Anpd
 
-__all__ = ["main"]
+__all__ = ["Socket", "children", "main", "timed"]
 
 CALLERS = (1, 8, 32)
 CALLS = 64
@@ -97,11 +97,12 @@ class Kind:
         text = "x" * BIG
         times = []
         for _ in range(BIG_CALLS):
-            times.append(await _timed(self.callers[0], text))
+            times.append(await timed(self.callers[0], text))
         self.large.append(statistics.median(times))
 
 
-async def _timed(once: Once, text: str) -> float:
+async def timed(once: Once, text: str) -> float:
+    """Return the seconds that a call with a text took."""
     began = time.perf_counter()
     await once(text)
     return time.perf_counter() - began
@@ -109,7 +110,7 @@ async def _timed(once: Once, text: str) -> float:
 
 async def _calls(once: Once, count: int, times: list[float]) -> None:
     for _ in range(count):
-        took = await _timed(once, str(ARGUMENTS["text"]))
+        took = await timed(once, str(ARGUMENTS["text"]))
         times.append(took)
 
 
@@ -175,7 +176,7 @@ class Socket:
 
 async def _direct(stack: AsyncExitStack, folder: Path) -> Kind:
     (folder / "server.py").write_text(SERVER)
-    before = _children()
+    before = children()
     parameters = StdioServerParameters(
         command=sys.executable, args=[str(folder / "server.py")]
     )
@@ -183,7 +184,7 @@ async def _direct(stack: AsyncExitStack, folder: Path) -> Kind:
     streams = await stack.enter_async_context(stdio_client(parameters, errlog=log))
     session = await stack.enter_async_context(ClientSession(*streams))
     await session.initialize()
-    pids = [pid for pid in _children() if pid not in before]
+    pids = [pid for pid in children() if pid not in before]
 
     async def call(text: str) -> None:
         found: Any = await session.call_tool("double", {**ARGUMENTS, "text": text})
@@ -202,7 +203,8 @@ async def _direct(stack: AsyncExitStack, folder: Path) -> Kind:
     )
 
 
-def _children() -> set[int]:
+def children() -> set[int]:
+    """Return the ids of the processes that this one started."""
     found = set()
     for task in Path("/proc/self/task").iterdir():
         found |= set(map(int, (task / "children").read_text().split()))
@@ -225,11 +227,11 @@ async def _daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind
         provider = Anpd(tree, folder / f"provider{number}")
         kind, *what = attach
         provider.run("attach", kind, "--expose", "*", "--name", "b", *what)
-        before = _children()
+        before = children()
         address, _ = stack.enter_context(provider.up())
         caller = Anpd(tree, folder / f"caller{number}", consensus=source == "consensus")
         _, api = stack.enter_context(caller.up())
-        pids = [pid for pid in _children() if pid not in before]
+        pids = [pid for pid in children() if pid not in before]
         api.close()
         sockets = [
             Socket(api.path, address, "double", source) for _ in range(max(CALLERS))

@@ -35,7 +35,7 @@ from negotiation.rules.names import (
 )
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import keywords_of
-from negotiation.schema.mapping import normal_name
+from negotiation.schema.terms import normal_name
 from negotiation.schema.values import alternatives, same_schema, types_of
 
 __all__ = [

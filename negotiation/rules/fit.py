@@ -20,8 +20,9 @@ from negotiation.rules.choice import Chain
 from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut, keywords_of
-from negotiation.schema.mapping import Drop, MappingProof, compare, normal_name
+from negotiation.schema.mapping import compare
 from negotiation.schema.plan import KEEP, Mismatch, Plan, PlanError, Reason, values_of
+from negotiation.schema.terms import Drop, MappingProof, normal_name
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import canonical_json
 

@@ -13,4 +13,7 @@
 * `units`: units of numbers, as far as their names or descriptions say them plainly.
 * `narrow`: the output that a document needs, where the capability's schema promises
   less.
+* `objects`: compares two schemas of objects, property by property.
+* `terms`: the terms under which schemas are compared: what may be lost, what must be
+  sure.
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 from negotiation.need import Schema
 from negotiation.schema.keywords import TYPES
-from negotiation.schema.mapping import normal_name
+from negotiation.schema.terms import normal_name
 from negotiation.schema.values import alternatives, types_of
 
 __all__ = ["narrowed"]

@@ -14,7 +14,7 @@ from typing import Final
 
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
-from negotiation.schema.mapping import normal_name
+from negotiation.schema.terms import normal_name
 from negotiation.schema.units import converted, is_near, unit_of
 from negotiation.schema.values import json_type, same_json, types_of
 from negotiation.schema.variants import Path, Variant, leaves, schema_at

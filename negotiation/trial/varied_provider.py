@@ -14,8 +14,8 @@ from negotiation.mind import Offer
 from negotiation.need import Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut, keywords_of
-from negotiation.schema.mapping import normal_name
 from negotiation.schema.samples import make_samples
+from negotiation.schema.terms import normal_name
 from negotiation.schema.values import default_of, same_json
 from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_shapes import MAX_MADE, ModuleShapes

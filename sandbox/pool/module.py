@@ -138,10 +138,6 @@ class Module:
         self.base_resident = 0
         "Resident bytes of its worker after loading."
 
-    def refuse_quarantined(self) -> None:
-        """Raise SandboxError if it may not run now, as every run of it does."""
-        self._host.refuse_quarantined(self)
-
     async def call(self, function: str, *args: Any, deadline: float) -> Any:
         """Call a plain function and return its value.
 

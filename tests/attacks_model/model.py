@@ -59,7 +59,11 @@ class ObedientModel:
         if self.free and order.raw:
             return filled.told(order.raw)
         if self.free and order.answer is not None:
-            return json.dumps(filled.put(order.answer))
+            # A list that the order does not name is empty: the form asks for all.
+            empty: dict[str, Any] = {
+                one: [] for one in form["schema"]["properties"] if one in SHAPES
+            }
+            return json.dumps(empty | filled.put(order.answer))
         return json.dumps(filled.made(form["schema"], order.answer or MISSING))
 
 

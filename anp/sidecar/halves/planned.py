@@ -22,24 +22,25 @@ OnCall = Callable[[str, Any], Awaitable[Any]]
 class PlannedHalf:
     """A half of rules with its plan; fits `negotiation.mind.HalfRunner`.
 
-    A plan gives results only when everything goes well. All else is done by the loaded
-    source, which also has the words for what is wrong.
+    A plan gives results only when everything goes well. All else is done by the source,
+    which is loaded when it is needed, and also has the words for what is wrong.
     """
 
     def __init__(
         self,
         plan: RequesterRun | ProviderRun,
-        loaded: HalfRunner,
+        load: Callable[[], Awaitable[HalfRunner]],
         *,
         check: Callable[[], None],
     ) -> None:
         """Make the half.
 
         Args:
+            load: Returns the source in a worker; one that is there serves again.
             check: Called before each run; raises `HalfError` for code in quarantine.
         """
         self._plan = plan
-        self._loaded = loaded
+        self._load = load
         self._check = check
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
@@ -50,7 +51,7 @@ class PlannedHalf:
                 return self._plan.encode_request(message_id, arguments)
             except NotPlanned:
                 pass
-        return await self._loaded.encode_request(message_id, arguments)
+        return await (await self._load()).encode_request(message_id, arguments)
 
     async def decode_response(self, data: bytes) -> dict[str, Any]:
         """Return `message_id`, with `result`, `error` or, of an update, `update`."""
@@ -60,11 +61,11 @@ class PlannedHalf:
                 return self._plan.decode_response(data)
             except NotPlanned:
                 pass
-        return await self._loaded.decode_response(data)
+        return await (await self._load()).decode_response(data)
 
     async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
         """Return the values of a message whose bytes are not JSON."""
-        return await self._loaded.read_message(kind, data)
+        return await (await self._load()).read_message(kind, data)
 
     async def handle_request(
         self, data: bytes, on_call: OnCall, on_stream: OnStream | None = None
@@ -72,21 +73,21 @@ class PlannedHalf:
         """Run the provider half on one request; `on_call` makes its calls."""
         self._check()
         if not isinstance(self._plan, ProviderRun):
-            return await self._loaded.handle_request(data, on_call, on_stream)
+            return await (await self._load()).handle_request(data, on_call, on_stream)
         try:
             started = self._plan.begin(data)
         except NotPlanned:
-            return await self._loaded.handle_request(data, on_call, on_stream)
+            return await (await self._load()).handle_request(data, on_call, on_stream)
         try:
             output = await on_call(started.capability, started.arguments)
         except CapabilityFailed as exc:
             failed = _Replay(started, failure=exc)
-            return await self._loaded.handle_request(data, failed.call)
+            return await (await self._load()).handle_request(data, failed.call)
         try:
             return self._plan.answer(started, output)
         except NotPlanned:
             made = _Replay(started, output)
-            return await self._loaded.handle_request(data, made.call)
+            return await (await self._load()).handle_request(data, made.call)
 
 
 class _Replay:

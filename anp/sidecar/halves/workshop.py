@@ -92,11 +92,6 @@ class LoadedHalf:
             )
         return _bytes(answer)
 
-    def check(self) -> None:
-        """Raise `HalfError` if it is in quarantine."""
-        with _half_errors():
-            self._module.refuse_quarantined()
-
     async def _call(self, function: str, *args: Any) -> Any:
         with _half_errors():
             return await self._module.call(function, *args, deadline=self._deadline)
@@ -177,20 +172,30 @@ class Workshop:
             HalfError: The source was refused, is in quarantine, or did not load.
             DocumentError: The text cannot be read any more.
         """
-        loaded = await self._load(
-            f"{half.role}:{peer_did}:{half.hash}:{half.revision}",
-            half.source,
-            origin=half.origin,
-            protocol=half.hash,
-            peer=peer_did,
-        )
+
+        async def load() -> LoadedHalf:
+            return await self._load(
+                f"{half.role}:{peer_did}:{half.hash}:{half.revision}",
+                half.source,
+                origin=half.origin,
+                protocol=half.hash,
+                peer=peer_did,
+            )
+
+        def check() -> None:
+            reason = self.quarantined(half, peer_did)
+            if reason is not None:
+                raise HalfError("quarantined", reason)
+
         read = read_document(document)
-        runner: HalfRunner = loaded
+        plan = None
         if self._plans and half.origin == RULES:
             plan = plan_of(read, sides, half.source)
-            if plan is not None:
-                runner = PlannedHalf(plan, loaded, check=loaded.check)
-        return Protocol(half.hash, read, runner, self.validator)
+        if plan is None:
+            return Protocol(half.hash, read, await load(), self.validator)
+        check()
+        planned = PlannedHalf(plan, load, check=check)
+        return Protocol(half.hash, read, planned, self.validator)
 
     async def _load(
         self, key: str, source: str, *, origin: str, protocol: str, peer: str

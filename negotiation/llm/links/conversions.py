@@ -21,8 +21,9 @@ from negotiation.llm.links.pure_source import impurity
 from negotiation.llm.links.spots import Spot, bare_kind, nullable, without_null
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
-from negotiation.schema.mapping import Drop, MappingProof, compare
+from negotiation.schema.mapping import compare
 from negotiation.schema.plan import KEEP, Mismatch, Step, values_of, words
+from negotiation.schema.terms import Drop, MappingProof
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 

@@ -28,7 +28,7 @@ from negotiation.llm.links.spots import (
 from negotiation.llm.links.trees import ValueLink
 from negotiation.need import Capability, Schema
 from negotiation.schema.keywords import cut
-from negotiation.schema.mapping import normal_name
+from negotiation.schema.terms import normal_name
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 

@@ -23,8 +23,8 @@ from negotiation.llm.links.spots import (
 )
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
-from negotiation.schema.mapping import Drop, MappingProof, normal_name
 from negotiation.schema.plan import values_of, words
+from negotiation.schema.terms import Drop, MappingProof, normal_name
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from negotiation.llm.links.spots import Root, Spot, covers, spots_of
 from negotiation.llm.links.trees import Each, Leaf, Node, Tree
 from negotiation.need import Schema
-from negotiation.schema.mapping import Drop
 from negotiation.schema.plan import words
+from negotiation.schema.terms import Drop
 
 __all__ = ["example_texts", "lost", "unread", "used_spots"]
 

@@ -29,7 +29,7 @@ from negotiation.llm.links.uses import lost, unread, used_spots
 from negotiation.mind import Offer
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut, keywords_of
-from negotiation.schema.mapping import Drop, MappingProof
+from negotiation.schema.terms import Drop, MappingProof
 from negotiation.schema.values import default_of, same_json, types_of
 from negotiation.trial.module_shapes import Fallback, PagedCalls
 

@@ -51,7 +51,7 @@ from negotiation.need import Role
 from negotiation.rules.fit import action_for, action_names, given_schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import keywords_of
-from negotiation.schema.mapping import Drop, MappingProof
+from negotiation.schema.terms import Drop, MappingProof
 from negotiation.strict_json import canonical_json
 
 __all__ = ["ReplyForm", "read_reply", "reply_form", "reply_question"]

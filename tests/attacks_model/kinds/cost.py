@@ -92,7 +92,8 @@ async def _reports(scene: Scene) -> None:
     envelopes = scene.envelopes()[-2 * MAX_QUESTIONS :]
     for agreement in scene.attacker.store.all_agreements():
         bound = scene.attacker.binder.requesters.live(agreement, scene.victim.did)
-        assert bound is not None
+        if bound is None:
+            continue  # It was made by an attack before this one.
         for name in envelopes:
             words = f"messageId: {name}\nIt is wrong. {scene.orders}"
             await bound.dialogue.report(name, words)

@@ -17,7 +17,8 @@ from negotiation.need import Capability, Need
 from negotiation.rules.fit import Fit, fit_provider
 from negotiation.rules.halves import write_half
 from negotiation.rules.literals import literal
-from negotiation.schema.mapping import Drop, Mismatch, compare
+from negotiation.schema.mapping import Mismatch, compare
+from negotiation.schema.terms import Drop
 from tests.clauses import clause
 from tests.negotiation.inprocess import InProcessHalf, findings
 from tests.negotiation.schema.schema_strategies import (

@@ -6,14 +6,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from negotiation.schema.mapping import (
-    Drop,
-    MappingProof,
-    Mismatch,
-    compare,
-    normal_name,
-)
+from negotiation.schema.mapping import Mismatch, compare
 from negotiation.schema.plan import Keep, Plan, PlanError
+from negotiation.schema.terms import Drop, MappingProof, normal_name
 from tests.negotiation.inprocess import findings
 from tests.negotiation.schema.schema_strategies import (
     renamed,

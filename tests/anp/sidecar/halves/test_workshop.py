@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from anp.sidecar.halves.workshop import HalfTrial, Workshop
+from cache.records.records import AgreementRole, HalfRecord, hash_text
 from negotiation.errors import HalfError
 from negotiation.mind import Demand, HalfSource
 from negotiation.need import Need
@@ -53,6 +54,34 @@ async def test_further_checks_see_a_half_that_passed_all_others(
         await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test", also=never)
     # Rules write the same text again, which is not tried twice.
     assert len(tried) == 1
+
+
+async def test_a_half_with_a_plan_is_loaded_for_what_the_plan_cannot_do() -> None:
+    sandbox = Sandbox(SandboxConfig(warm_workers=0))
+    await sandbox.start()
+    try:
+        workshop = Workshop(sandbox, JsonschemaValidator(), deadline=5.0)
+        half = await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test")
+        record = HalfRecord(
+            hash=hash_text(TEXT),
+            role=AgreementRole.REQUESTER,
+            revision=1,
+            source=half.text,
+            origin="rules",
+            capabilities={},
+            created=0.0,
+        )
+        protocol = await workshop.protocol(
+            record, TEXT, peer_did="did:key:z1", sides=(NEED,)
+        )
+        data = await protocol.half.encode_request("a", {"number": 2})
+        assert b'"number": 2' in data
+        assert sandbox.loaded == 0
+        with pytest.raises(HalfError):
+            await protocol.half.decode_response(b"no JSON")
+        assert sandbox.loaded == 1
+    finally:
+        await sandbox.close()
 
 
 async def test_a_source_that_the_sandbox_refuses_is_told_line_by_line(

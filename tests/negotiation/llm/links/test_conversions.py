@@ -15,7 +15,7 @@ from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import Root, Spot, spots_of
 from negotiation.llm.links.trees import Leaf, Node, ValueLink, build_tree
 from negotiation.llm.links.uses import example_texts
-from negotiation.schema.mapping import Drop, MappingProof
+from negotiation.schema.terms import Drop, MappingProof
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import InProcessHalf, findings
 
