@@ -131,8 +131,10 @@ class Ours:
     async def _give_task(self, member: Home) -> asyncio.Task[None]:
         """Give a member a task, and listen to what it says about it."""
         agent = self._sender.agent
-        body = {"peer": member.address, "capability": "desk.help", "input": {}}
-        body["trust_first_use"] = True
+        body = {
+            **{"peer": member.address, "trust_first_use": True},
+            **{"capability": "desk.help", "input": {}},
+        }
         task = (await agent.ask("POST", "/v1/tasks", body))["id"]
 
         async def listen() -> None:

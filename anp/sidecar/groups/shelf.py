@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -55,6 +54,9 @@ LATE: Final = "late/"
 _OF_HUB: Final = frozenset(
     {"op", "ref", "groupId", "groupSeq", "epoch", "at", "by", "replayed"}
 )
+
+_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
+"The forms of heads by their classes."
 
 T = TypeVar("T")
 
@@ -250,11 +252,13 @@ def event_bytes(event: CopyEvent) -> bytes:
     )
 
 
-@cache
 def _adapter(kind: type) -> TypeAdapter[Any]:
     # Making one takes many milliseconds, and a sealed group stores its head each time
     # that it says something.
-    return TypeAdapter(kind)
+    found = _ADAPTERS.get(kind)
+    if found is None:
+        found = _ADAPTERS[kind] = TypeAdapter(kind)
+    return found
 
 
 def head_bytes(kind: type[T], head: T) -> bytes:

@@ -51,7 +51,7 @@ def test_the_form_of_a_head_is_made_once(monkeypatch: pytest.MonkeyPatch) -> Non
         return TypeAdapter(kind)
 
     monkeypatch.setattr(shelf, "TypeAdapter", noted)
-    shelf._adapter.cache_clear()
+    monkeypatch.setattr(shelf, "_ADAPTERS", {})
     offer = Offer(id="t", maker="did:key:x")
     for _ in range(2):
         assert shelf.read_head(Offer, shelf.head_bytes(Offer, offer)) == offer
