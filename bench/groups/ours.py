@@ -132,8 +132,10 @@ class Ours:
         """Give a member a task, and listen to what it says about it."""
         agent = self._sender.agent
         body = {
-            **{"peer": member.address, "trust_first_use": True},
-            **{"capability": "desk.help", "input": {}},
+            "peer": member.address,
+            "trust_first_use": True,
+            "capability": "desk.help",
+            "input": {},
         }
         task = (await agent.ask("POST", "/v1/tasks", body))["id"]
 
