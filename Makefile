@@ -15,6 +15,8 @@ STAMP  := $(VENV)/.installed
 SMALL  := $(VENV)/.runs
 API    := .venvs/api
 SLIM   := .venvs/slim
+DOCS   := .venvs/docs
+RECIPES := .venvs/recipes
 PIP    := -m pip --disable-pip-version-check -q
 
 # Each worker has half of the files, so that what a file shares is made once.
@@ -34,6 +36,8 @@ help:
 	@echo "make test-long  more of the same: all pairs and all numbers, of which make test has a part"
 	@echo "make check   format, lint, types, import contracts, tests, wheel"
 	@echo "make test-callers  every kind of caller against every kind of attachment (make test has it too)"
+	@echo "make docs    the documents as a site in build/site/html, with search; broken links are errors"
+	@echo "make test-recipes  the recipes: TLS, MCP clients, LangGraph, CrewAI, OpenAI Agents SDK (installs 1.2 GB)"
 	@echo "make test-clients  clients of A2A that others wrote, against the A2A face: a table"
 	@echo "make test-api      the local API against its OpenAPI document, by schemathesis"
 	@echo "make test-readme   the README's walk with its own installation"
@@ -154,6 +158,39 @@ $(A2A_JS)/.installed: tests/a2a/clients/package.json
 test-clients: venv a2a-0.3-env a2a-framework-env a2a-adk-env a2a-js-env
 	$(BIN)/python -m tests.a2a.clients
 
+.PHONY: docs docs-env cast recipes-env test-recipes
+
+# Two machines, MCP clients, and frameworks as callers, as the recipes show them.
+recipes-env: $(RECIPES)/.installed
+
+$(RECIPES)/.installed: tests/callers/recipes/requirements.txt
+	test -x $(RECIPES)/bin/python || $(PYTHON) -m venv $(RECIPES)
+	$(RECIPES)/bin/python $(PIP) install -r tests/callers/recipes/requirements.txt
+	touch $@
+
+test-recipes: venv recipes-env
+	ANPD_RECIPES=1 $(BIN)/pytest -n 0 tests/callers/recipes tests/e2e/test_recipes.py
+
+# The generator of the site, which pins what it needs.
+docs-env: $(DOCS)/.installed
+
+$(DOCS)/.installed: docs/site/requirements.txt
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python $(PIP) install -r docs/site/requirements.txt
+	touch $@
+
+# A link that leads nowhere is an error here; the links of the Markdown are tested by `make test`.
+docs: venv docs-env
+	$(BIN)/python -m tests.site sources build/site/source
+	rm -rf build/site/html
+	NO_COLOR=1 $(DOCS)/bin/zensical build --strict -f build/site/zensical.toml
+	$(BIN)/python -m tests.site check build/site/html
+
+# Draws the pictures of the documents from their texts, and the README's walk from a real run.
+cast: venv
+	$(BIN)/python -m tests.site pictures
+	$(BIN)/python -m tests.site cast
+
 # schemathesis pins other versions of what we use.
 api-env: $(API)/.installed
 
@@ -177,7 +214,7 @@ $(WEB)/.installed: pyproject.toml constraints.txt tests/browser/requirements.txt
 	touch $@
 
 # Installs chromium where it may (root and apt), else says what is missing.
-test-browser: browser-env
+test-browser: browser-env docs
 	tests/browser/ensure_chromium.sh
 	$(WEB)/bin/python -m pytest -n 0 tests/browser
 

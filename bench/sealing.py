@@ -18,7 +18,7 @@ from typing import Final
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from anp.interaction.sealing.encoding import DidSigner
+from anp.interaction.sealing.encoding import DidSigner, SealingMeans
 from anp.interaction.sealing.errors import SealingError
 from anp.interaction.sealing.member import SealedMember
 from anp.interaction.sealing.membership import ChangeKind, MemberChange
@@ -40,10 +40,10 @@ class _Agent:
         self.keys[self.did] = key.public_key()
         self.member = SealedMember(
             "bench",
-            owner=owner or self.did,
-            signer=DidSigner(self.did, "key", key.sign),
-            verifies=self._verifies,
-            random_bytes=os.urandom,
+            owner or self.did,
+            SealingMeans(
+                DidSigner(self.did, "key", key.sign), self._verifies, os.urandom
+            ),
         )
 
     @classmethod

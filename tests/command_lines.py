@@ -88,7 +88,7 @@ def problem_of(words: list[str], *, prose: bool = False) -> str | None:
 
 
 def _options(command: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"--help": _Help()}
+    found: dict[str, Any] = {"--help": _Help(), "-h": _Help()}
     for parameter in command.params:
         if parameter.param_type_name == "option":
             for name in [*parameter.opts, *parameter.secondary_opts]:

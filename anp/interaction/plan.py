@@ -71,6 +71,9 @@ class Subtask:
     find: str = ""
     "Name of the capability by which peers are found."
 
+    group: str = ""
+    "Id of the group to whose members it is offered."
+
     capability: str = ""
     "Name of the capability at those peers; empty when the words say what to do."
 

@@ -22,6 +22,7 @@ from anp.sidecar.discovery.parts import make_discovery
 from anp.sidecar.gauges import watch_daemon
 from anp.sidecar.groups.agent import GroupAgent
 from anp.sidecar.groups.parts import make_groups
+from anp.sidecar.groups.presets import GroupPresets
 from anp.sidecar.groups.shelf import PURPOSE as GROUPS_AT_REST
 from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
@@ -161,6 +162,7 @@ class Daemon:
             dispatcher=self.dispatcher,
             finder=self.finder,
             identities=self.identities,
+            groups=self.groups,
         )
         self.housekeeper = Housekeeper(
             self.store,
@@ -183,6 +185,9 @@ class Daemon:
         )
         self.group_agent = GroupAgent(
             self.groups, self.capability_calls, name=config.groups.agent
+        )
+        self.group_presets = GroupPresets(
+            self.groups, self.finder, config.group, own=self.identities.canonical
         )
         self.groups.publish = self._group_changed
         self.consensus.awaits = lambda peer: (
@@ -251,7 +256,7 @@ class Daemon:
             await asyncio.to_thread(self.tasks.folders.clear)
             await asyncio.to_thread(self.tasks.files.spool.load)
             await self.groups.load()
-            self.group_agent.look(at_start=True)
+            self.group_agent.look()
             self.port = await self.links.listen(
                 self.config.listen.host, self.config.listen.port, self._pages
             )
@@ -271,6 +276,8 @@ class Daemon:
             stack.push_async_callback(self.subscriptions.close)
             await self.subscriptions.resume()
             await self.groups.resume()
+            stack.push_async_callback(self.group_presets.close)
+            self.group_presets.start()
             self.keep_links()
             stack.push_async_callback(self.announcer.close)
             works = self.housekeeper.run, self.call_log.run, self.announcer.run

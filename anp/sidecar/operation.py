@@ -64,6 +64,8 @@ async def _reload(daemon: Daemon) -> Reloaded:
     daemon.consensus.publishes = found.config.publishes
     daemon.caller.forget_routes()
     daemon.keep_links()
+    daemon.group_agent.look()
+    daemon.group_presets.replace(found.config.group)
     if daemon.on_config is not None:
         daemon.on_config(found.config)
     daemon.last_reload_failed = False

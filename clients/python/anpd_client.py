@@ -333,6 +333,7 @@ class Anpd:
         depends_any: bool = False,
         find: str | None = None,
         candidates: Sequence[str] = (),
+        group: str | None = None,
         timeout: float | None = None,
         parent: str | None = None,
         notify: bool = False,
@@ -355,7 +356,9 @@ class Anpd:
                 the best of the allowed peers that publish it.
             candidates: Peers in order, in place of the peer: the next one gets what
                 one hands back.
-            timeout: Seconds for the whole, with candidates.
+            group: Id of a group in place of the peer: its members are offered the
+                task, and the first that accepts does it.
+            timeout: Seconds for the whole, with candidates or a group.
             parent: The task for whose sake this one is: its id, or the key with which
                 your agent was given it.
             notify: Keep no connection; the peer dials our daemon when it has news.
@@ -377,6 +380,7 @@ class Anpd:
             "text": text,
             "find": find,
             "candidates": [*candidates] or None,
+            "group": group,
             "parent": parent,
             "timeout": timeout,
         }

@@ -130,6 +130,67 @@ async def test_one_agent_takes_part_in_a_task_and_in_a_group(tmp_path: Path) -> 
                 break
 
 
+@clause("GBZ-18")
+async def test_a_task_for_a_group_is_done_by_the_first_that_accepts_it(
+    tmp_path: Path,
+) -> None:
+    flags = {"interaction.max_wait": 2.0}
+    async with daemons(tmp_path, "a", "b", "c", **flags) as (a, b, c):
+        group = (await a.groups.create()).group.id
+        for one in (b, c):
+            await member(a, group, one)
+        transport = httpx.ASGITransport(make_app(a, door=Door()))
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://anpd"
+        ) as api:
+
+            async def end_of(**body: Any) -> dict[str, Any]:
+                answer = await api.post("/v1/tasks", json={"group": group, **body})
+                assert answer.status_code == 202, answer.text
+                name = answer.json()["id"]
+                await api.post("/v1/tasks/wait", json={"tasks": [name]}, timeout=20)
+                found: dict[str, Any] = (await api.get(f"/v1/tasks/{name}")).json()
+                return found
+
+            found = await end_of(capability="twice.twice", input={"number": 4})
+            assert found["state"] == "completed", found
+            (message,) = found["messages"]
+            assert message["parts"][0]["value"] == {"twice": 8}
+            doers = {one.identities.canonical for one in (b, c)}
+            assert message["metadata"]["executor"] in doers
+            # What nobody can do is taken back, and was nobody's.
+            found = await end_of(capability="none.such", text="please")
+            assert (found["state"], found["may_have_run"]) == ("failed", False)
+            assert "no member accepted it" in found["reason"]
+            (offer,) = a.groups._hubs[group].machine.offers.all[1:]
+            assert (offer.executor, offer.state) == ("", "canceled")
+
+
+@clause("GBZ-13")
+async def test_the_group_of_the_settings_is_there_after_the_start(
+    tmp_path: Path,
+) -> None:
+    async with daemons(tmp_path, "b") as (b,):
+        table = f'[[group]]\nname = "Build"\nmembers = ["{place(b)}"]\n'
+        home = Home(tmp_path / "a")
+        home.create()
+        home.config_file.write_text(table)
+        a = daemon(tmp_path, "a")
+        async with a.running():
+            await until(lambda: bool(b.groups.all()))
+            (invited,) = b.groups.all()
+            assert (invited.state, invited.group.name) == (MemberState.INVITED, "Build")
+            await b.groups.accept(invited.group.id, is_owner=True)
+            transport = httpx.ASGITransport(make_app(a, door=Door()))
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://anpd"
+            ) as api:
+                (shown,) = (await api.get("/v1/groups")).json()["groups"]
+            assert shown["preset"] == {"members": [b.did], "problems": []}
+            assert shown["id"] == invited.group.id
+            assert {one["id"] for one in shown["members"]} == {shown["own"], b.did}
+
+
 async def test_events_go_on_after_the_last_one_that_was_read(tmp_path: Path) -> None:
     async with daemons(tmp_path, "a") as (a,):
         group = (await a.groups.create()).group.id

@@ -1,6 +1,6 @@
-"""The walk of the README, typed into terminals on a fresh clone.
+"""The walk of the README and docs/five-minutes.md, typed on a fresh clone.
 
-The commands and what they print are read out of the README of the clone; of the
+The commands and what they print are read out of both files of the clone; of the
 environment only `HOME` is another, and the ports are such as are free. The clone's
 `.venv` is laid out here from what is installed already, so that `make install` finds
 nothing to do; with `ANPD_README=make` (`make test-readme`) make installs everything
@@ -27,6 +27,9 @@ from tests.e2e.terminals import (
     walk,
     with_free_ports,
 )
+
+DOCUMENTS = ("README.md", "docs/five-minutes.md")
+"Where the walk stands, which goes on in the same terminal."
 
 PORTS = (8765, 8766)
 "The ports of the walk, which somebody's own daemon may use."
@@ -85,12 +88,13 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def walk_of(clone: Path, ports: Sequence[int] = ()) -> list[Block]:
-    text = with_free_ports((clone / "README.md").read_text("utf-8"), *ports)
+    texts = [(clone / name).read_text("utf-8") for name in DOCUMENTS]
+    text = with_free_ports("".join(texts), *ports)
     return [one for one in blocks(text) if one.kind == "console"]
 
 
 @pytest.mark.slow
-def test_the_walk_prints_what_the_readme_shows(clone: Path, tmp_path: Path) -> None:
+def test_the_walk_prints_what_the_documents_show(clone: Path, tmp_path: Path) -> None:
     environ = reader_environ(tmp_path)
     try:
         walk(walk_of(clone, PORTS), clone, environ, together=True)
@@ -140,4 +144,4 @@ def test_the_walk_is_there_and_the_readme_is_short() -> None:
     assert sum(" up " in command for command in commands) == 2
     assert sum(" call " in command for command in commands) >= 2
     text = (ROOT / "README.md").read_text("utf-8")
-    assert len(text.splitlines()) <= 165
+    assert len(text.splitlines()) <= 115

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from anp.errors import CallError, ConflictError
 from anp.interaction.elements import Part
 from anp.protocols.a2a.words import A2A_URIS, A2aVersion
 from anp.protocols.envelope import ENVELOPE_TASKS_URI
-from anp.protocols.gbz.words import GBZ_URI
+from anp.protocols.gbz import GBZ_GROUPS_URI, GBZ_URI
 from anp.sidecar.tasks.known import KnownTask
 from tests.e2e.talks import Talks, talks_in
 from tests.e2e.test_tasks_over_envelope import protocols
@@ -71,6 +72,21 @@ async def test_a_task_named_for_a2a_goes_beside_one_over_the_best(
             for one in (first, named)
         ]
         assert threads == [False, True]
+
+
+async def test_a_peer_that_knows_version_2_alone_gets_the_task_over_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with talks_in(tmp_path) as talks:
+        select = talks.provider.consensus.select
+
+        async def select_new(offered: Sequence[str], peer: str) -> str | None:
+            return await select([one for one in offered if one != GBZ_URI], peer)
+
+        monkeypatch.setattr(talks.provider.consensus, "select", select_new)
+        seen = await talks.follow(await talks.start("ticks", number=3, pause=0.05))
+        assert seen.states == ["accepted", "working", "completed"]
+        assert protocols(talks) == {GBZ_GROUPS_URI}
 
 
 async def test_a_peer_without_the_protocol_rejects_the_task(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "negotiation/trial": (),
     "sandbox/language": (),
     "sandbox/patterns": (),
+    "site": (),
 }
 "Folders below `tests`, each with its files that are left out: not pure, or too long."
 
@@ -111,6 +112,7 @@ OTHERS: Final = frozenset(
         "attacks_model",
         "browser",
         "callers",
+        "callers/recipes",
         "deploy",
         "e2e",
         "house",

@@ -100,6 +100,7 @@ def _shown(config: Config) -> dict[str, Any]:
     return {
         **known,
         "need": [_plain(need) for need in config.need],
+        "group": [_plain(group) for group in config.group],
         "peer": [_plain(peer) for peer in config.peer],
         # Commands and variables of attachments often hold keys.
         "attach": [

@@ -91,6 +91,8 @@ def list_groups(context: typer.Context, as_json: Json = False) -> None:
         "EVENTS": "last",
         "HUB": lambda one: "this daemon" if one["is_hub"] else one["hub"],
         "WAITING": lambda one: len(one["waiting"]),
+        "ALARMS": lambda one: len(_alarms(one)) if one["sealed"] else "-",
+        "SETTINGS": _preset,
     }
     print_list(found, found["groups"], columns, as_json=as_json)
 
@@ -119,6 +121,9 @@ def show_group(context: typer.Context, group: GroupId, as_json: Json = False) ->
             ],
         ),
     ]
+    if found["preset"] is not None:
+        told.append(("by the settings", found["preset"]["members"]))
+        told.append(("not in effect", found["preset"]["problems"]))
     if found["sealing"] is not None:
         told += _sealing(found["sealing"])
     if invited is not None:
@@ -189,7 +194,7 @@ def deny(
 
 @groups_app.command("leave")
 def leave(context: typer.Context, group: GroupId, as_json: Json = False) -> None:
-    """Leave a group."""
+    """Leave a group, or take back the application to join it."""
     _do(context, group, "leave", as_json)
 
 
@@ -246,6 +251,18 @@ def watch(
             # Keys of a sealed group say nothing to people.
             if event and (as_json or event["data"]["proof"] != "keys"):
                 print(json_line(event) if as_json else _line(event), flush=True)
+
+
+def _alarms(found: dict[str, Any]) -> list[dict[str, Any]]:
+    sealing = found["sealing"]
+    return [] if sealing is None else list(sealing["alarms"])
+
+
+def _preset(found: dict[str, Any]) -> str:
+    preset = found["preset"]
+    if preset is None:
+        return "-"
+    return "not in effect" if preset["problems"] else "follows"
 
 
 def _sealing(sealing: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -102,15 +102,30 @@ class Admissions(HubState):
             )
             self._tickets[known.id] = known
         step.answer = replace(step.answer, ticket=known.id)
+        step.tells += self.tells_of(known)
+
+    def tells_of(self, application: Ticket) -> list[GroupTell]:
+        """Return what is told to the owner and the admins about an application."""
         told = Membership(
-            act=GroupAct.APPLY,
-            member=Party(id=known.did, address=known.address),
-            ticket=known.id,
-            expires=known.expires,
-            text=known.text,
+            act=GroupAct(application.ended or GroupAct.APPLY),
+            member=Party(id=application.did, address=application.address),
+            ticket=application.id,
+            expires=application.expires,
+            text=application.text,
         )
-        for admin in dict.fromkeys((self.group.owner, *self.group.admins)):
-            step.tells.append(GroupTell(to=admin, address="", content=told))
+        admins = dict.fromkeys((self.group.owner, *self.group.admins))
+        return [GroupTell(to=admin, address="", content=told) for admin in admins]
+
+    def _take_back(self, step: HubStep, sender: str, wall_now: datetime) -> None:
+        """End an application whose applicant does not want to join any more."""
+        known = self._open_ticket(sender, wall_now)
+        if known is not None and known.applied:
+            step.tells += self.tells_of(self._end(known, GroupAct.LEAVE))
+        elif not any(
+            one.did == sender and one.ended == GroupAct.LEAVE
+            for one in self._tickets.values()
+        ):
+            raise self._unknown()
 
     def _answer_application(
         self, step: HubStep, content: Membership, asked: Asked
@@ -123,11 +138,12 @@ class Admissions(HubState):
         if content.act is GroupAct.APPROVE:
             self._admit_applicant(step, ticket, asked)
             return
-        self._end(ticket, content.act)
+        ended = self._end(ticket, content.act)
         told = Membership(act=GroupAct.DENY, ticket=ticket.id, text=content.text)
         step.tells.append(
             GroupTell(to=ticket.did, address=ticket.address, content=told)
         )
+        step.tells += self.tells_of(ended)
 
     def _admit_applicant(self, step: HubStep, ticket: Ticket, asked: Asked) -> None:
         self._check_places()

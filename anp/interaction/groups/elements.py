@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from anp.interaction.elements import Party
 
@@ -51,6 +51,13 @@ class GroupPolicy:
 
     rate: int = 600
     "Messages that one member may send in a minute; 0 for no limit."
+
+    @classmethod
+    def of(cls, *, join: str, history: str | int, **more: int) -> Self:
+        """Return the policy that people wrote, with `none` and `all` as histories."""
+        newest = {"none": 0, "all": None}
+        kept = history if isinstance(history, int) else newest[history]
+        return cls(join=JoinRule(join), history=kept, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

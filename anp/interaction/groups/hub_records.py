@@ -31,10 +31,11 @@ class Ticket:
     "The admin who invited."
 
     text: str = ""
-    "The keys of who invited or applied."
+    "The words of who invited or applied."
 
     ended: str = ""
-    "`accept`, `decline`, `approve` or `deny`, once it was used."
+    """`accept`, `decline`, `approve` or `deny`, once it was used; `leave` when its
+    applicant took it back."""
 
     def is_open(self, wall_now: datetime) -> bool:
         """Return whether it counts still."""

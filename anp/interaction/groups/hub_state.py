@@ -79,6 +79,12 @@ class HubState:
         """Invitations and applications, ended ones too."""
         return tuple(self._tickets.values())
 
+    @property
+    def gone(self) -> set[str]:
+        """Agents that left, were removed, or declined to join; not those of now."""
+        declined = {one.did for one in self.tickets if one.ended == GroupAct.DECLINE}
+        return (declined | self.leavers.keys()) - self.floors.keys()
+
     def hears(self, did: str) -> bool:
         """Return whether an agent is a member."""
         return did in self.floors
@@ -170,8 +176,9 @@ class HubState:
                 return one
         return None
 
-    def _end(self, ticket: Ticket, act: GroupAct) -> None:
-        self._tickets[ticket.id] = replace(ticket, ended=str(act))
+    def _end(self, ticket: Ticket, act: GroupAct) -> Ticket:
+        ended = self._tickets[ticket.id] = replace(ticket, ended=str(act))
+        return ended
 
     def _unknown(self) -> InteractionError:
         # Not even that there is one of this id is a stranger's to know.

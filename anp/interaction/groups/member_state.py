@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from anp.interaction.groups.elements import Group
+from anp.interaction.groups.hub_records import Ticket
 
 __all__ = ["MemberState", "StoredMember", "why_no_member"]
 
@@ -56,12 +57,21 @@ class StoredMember:
     queued: tuple[str, ...] = ()
     "Frames of ours, as JSON, that the hub has not taken."
 
+    preset: tuple[str, ...] | None = None
+    "DIDs that our `[[group]]` names as members, if there is one."
+
+    at_work: tuple[str, ...] = ()
+    "Ids of the offers that we accepted, or are about to, and have not ended."
+
+    applications: tuple[Ticket, ...] = ()
+    "Applications of others that wait for the admins of whom we are one."
+
 
 _WHY: Final[Mapping[MemberState, str]] = MappingProxyType(
     {
         MemberState.INVITED: "you are invited and no member yet: accept or decline",
         MemberState.APPLIED: "you are no member yet: your application waits",
-        MemberState.LEFT: "you are no member any more: you left the group",
+        MemberState.LEFT: "you are no member: you left, or took your application back",
         MemberState.REMOVED: "you are no member any more: you were removed",
         MemberState.DECLINED: "you are no member: you declined the invitation",
         MemberState.DENIED: "you are no member: your application was denied",

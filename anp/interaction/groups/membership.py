@@ -11,7 +11,7 @@ socket, file or clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 from datetime import datetime
 from typing import Self
@@ -19,7 +19,7 @@ from typing import Self
 from anp.interaction.elements import Message, Party, Task
 from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.admissions import Admissions
-from anp.interaction.groups.elements import Group, GroupState, Member
+from anp.interaction.groups.elements import Group, GroupPolicy, GroupState, Member
 from anp.interaction.groups.hub_records import Asked, HubHead, HubStep
 from anp.interaction.groups.hub_state import MAX_ENDED, RECENT, refused
 from anp.interaction.groups.operations import (
@@ -39,9 +39,19 @@ class GroupMachine(Admissions):
 
     @classmethod
     def create(
-        cls, group: Group, *, wall_now: datetime, make_id: Callable[[], str]
+        cls,
+        group: Group,
+        *,
+        wall_now: datetime,
+        make_id: Callable[[], str],
+        founder: str = "",
     ) -> tuple[Self, HubStep]:
-        """Make a group whose only member is its owner."""
+        """Make a group whose only member is its owner.
+
+        Args:
+            founder: DID of the third party that makes it for its owner (GBZ-13); it is
+                an admin and no member, and the owner joins as all others do.
+        """
         if not group.id or not group.owner:
             raise refused(InteractionFault.INVALID, "a group has an id and an owner")
         if group.sealed and group.policy.history != 0:
@@ -51,20 +61,38 @@ class GroupMachine(Admissions):
                 "said before them",
             )
         owner = group.member(group.owner) or Member(id=group.owner)
+        if founder:
+            group = replace(group, admins=(*group.admins, founder))
         group = replace(
             group,
-            members=(replace(owner, since=1),),
+            members=() if founder else (replace(owner, since=1),),
             epoch=1,
             last=0,
             state=GroupState.OPEN,
         )
-        made = cls(HubHead(group=group, floors=((group.owner, 0),)), make_id)
+        floors = () if founder else ((group.owner, 0),)
+        made = cls(HubHead(group=group, floors=floors), make_id)
         made._check_open(wall_now)
         content = Membership(act=GroupAct.CREATE, group=group)
         post = GroupPost(group=group.id, content=content)
         step = HubStep(answer=GroupAcknowledgement(group=group.id, ref=0), changed=True)
-        made._put(step, post, Asked(post, group.owner, 0, 0, 0.0, wall_now))
+        made._put(step, post, Asked(post, founder or group.owner, 0, 0, 0.0, wall_now))
         return made, step
+
+    def preset(
+        self, *, policy: GroupPolicy, admins: Iterable[str], gone: Container[str]
+    ) -> None:
+        """Give the group the rules of its hub's settings.
+
+        Args:
+            admins: All agents that manage it besides its owner.
+            gone: Agents whose invitations count no more.
+        """
+        self.group = replace(self.group, policy=policy, admins=tuple(admins))
+        self._rates.clear()
+        for one in self.tickets:
+            if one.did in gone and not (one.applied or one.ended):
+                self._end(one, GroupAct.REMOVE)
 
     def take(self, asked: Asked) -> HubStep:
         """Take an operation of an agent."""
@@ -153,7 +181,8 @@ class GroupMachine(Admissions):
         if sender in self.leavers:
             return
         if sender not in self.floors:
-            raise self._unknown()
+            self._take_back(step, sender, asked.wall_now)
+            return
         if sender == self.group.owner:
             raise refused(
                 InteractionFault.NOT_ALLOWED, "the owner closes the group instead"

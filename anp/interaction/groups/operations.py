@@ -131,6 +131,8 @@ class GroupFetch:
 
     group: str
     after: int = 0
+    whole: bool = False
+    "Also what it said itself, whose text it lost when it was killed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

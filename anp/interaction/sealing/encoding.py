@@ -25,6 +25,8 @@ __all__ = [
     "SIGNATURE_SIZE",
     "DidSigner",
     "DidVerifier",
+    "RandomBytes",
+    "SealingMeans",
     "base64_text",
     "bytes_field",
     "ec_public_bytes",
@@ -65,6 +67,24 @@ class DidVerifier(Protocol):
     def __call__(self, did: str, key: str, signature: bytes, data: bytes) -> bool:
         """Say whether `key` is one of `did` and `signature` is by it over `data`."""
         ...
+
+
+RandomBytes = Callable[[int], bytes]
+"Returns so many bytes that nobody can guess."
+
+
+@dataclass(frozen=True, slots=True)
+class SealingMeans:
+    """Everything that a member seals with, besides what is stored of the group."""
+
+    signer: DidSigner
+    "The key of our DID."
+
+    verifies: DidVerifier
+    "Verifies signatures of other DIDs."
+
+    random_bytes: RandomBytes
+    "The source of all keys."
 
 
 def invalid(text: str) -> SealingError:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cryptography.hazmat.primitives.asymmetric import ec, x25519
 
 from anp.interaction.sealing.encoding import (
     DidSigner,
+    RandomBytes,
     ec_public_bytes,
     ec_public_key,
     invalid,
@@ -38,13 +39,10 @@ __all__ = [
     "Inbound",
     "OpenedMessage",
     "OwnMessages",
-    "RandomBytes",
     "SealedEpoch",
     "SealedMessage",
     "private_ec",
 ]
-
-RandomBytes = Callable[[int], bytes]
 
 MAX_PENDING = 4096
 "Most messages of our own that the hub has not answered yet."

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from anp.interaction.sealing.encoding import DidSigner, DidVerifier, invalid
+from anp.interaction.sealing.encoding import SealingMeans, invalid
 from anp.interaction.sealing.epoch import (
     OpenedMessage,
-    RandomBytes,
     SealedEpoch,
     SealedMessage,
 )
@@ -59,29 +58,16 @@ class SealingStep:
 class SealedMember:
     """One member's side of a sealed group."""
 
-    def __init__(
-        self,
-        group: str,
-        *,
-        owner: str,
-        signer: DidSigner,
-        verifies: DidVerifier,
-        random_bytes: RandomBytes,
-    ) -> None:
+    def __init__(self, group: str, owner: str, means: SealingMeans) -> None:
         """Begin without knowing anything of the group but who founded it.
 
         Args:
             group: Its id.
             owner: DID of the founder, as the invitation named it and we trust it.
-            signer: The key of our DID.
-            verifies: Verifies signatures of other DIDs.
-            random_bytes: The source of all keys.
         """
-        self._me = signer.did
-        self._signer = signer
-        self._verifies = verifies
-        self._random = random_bytes
-        self._chain = MembershipChain(group, owner, verifies=verifies)
+        self._me = means.signer.did
+        self._means = means
+        self._chain = MembershipChain(group, owner, verifies=means.verifies)
         self._epochs: dict[int, SealedEpoch] = {}
         self._changed: set[str] = set()
         self._dropped: set[str] = set()
@@ -114,7 +100,7 @@ class SealedMember:
         if not self._chain.epoch:
             founding = MemberChange(ChangeKind.ADD, self._me, MemberRank.OWNER)
             changes = (founding, *changes)
-        entry = self._chain.propose(changes, at=at, signer=self._signer)
+        entry = self._chain.propose(changes, at=at, signer=self._means.signer)
         return {"entry": entry.json()}
 
     def take(self, value: Any) -> SealingStep:
@@ -149,8 +135,8 @@ class SealedMember:
                 entry.epoch, entry.hash, self._chain.members, me=self._me
             )
             package = epoch.begin(
-                signer=self._signer,
-                random_bytes=self._random,
+                signer=self._means.signer,
+                random_bytes=self._means.random_bytes,
                 seen=before.transcript.seen if before else None,
             )
             self._epochs[entry.epoch] = epoch
@@ -169,7 +155,9 @@ class SealedMember:
                 SealingFault.GHOST, f"{package.did} is no member by the admins' word"
             )
         signed = package.signed()
-        if not self._verifies(package.did, package.key, package.signature, signed):
+        if not self._means.verifies(
+            package.did, package.key, package.signature, signed
+        ):
             raise SealingError(
                 SealingFault.FORGED, f"the package is not signed by {package.did}"
             )
@@ -216,7 +204,7 @@ class SealedMember:
         epoch = self._epochs.get(self.epoch)
         if epoch is None or not self.is_member:
             raise SealingError(SealingFault.NOT_MEMBER, "we are no member")
-        message = epoch.seal(content, random_bytes=self._random)
+        message = epoch.seal(content, random_bytes=self._means.random_bytes)
         return message, self.grants()
 
     def place(self, epoch: int, counter: int) -> None:
@@ -309,35 +297,22 @@ class SealedMember:
         return rows
 
     @classmethod
-    def restore(
-        cls,
-        rows: Mapping[str, bytes],
-        *,
-        signer: DidSigner,
-        verifies: DidVerifier,
-        random_bytes: RandomBytes,
-    ) -> SealedMember:
+    def restore(cls, rows: Mapping[str, bytes], means: SealingMeans) -> SealedMember:
         """Return the member of its stored rows, as it was when they were stored."""
         chain = json.loads(rows[CHAIN])
-        found = cls(
-            chain["group"],
-            owner=chain["owner"],
-            signer=signer,
-            verifies=verifies,
-            random_bytes=random_bytes,
-        )
+        found = cls(chain["group"], chain["owner"], means)
         # They were verified before they were stored, and a key may have changed since.
         found._chain.verifies = lambda did, key, signature, data: True
         for one in chain["entries"]:
             found._chain.take(MembershipEntry.read(one))
-        found._chain.verifies = verifies
+        found._chain.verifies = means.verifies
         by_epoch: dict[int, dict[str, bytes]] = {}
         for name, row in rows.items():
             number, _, rest = name.partition("/")
             if rest:
                 by_epoch.setdefault(int(number), {})[rest] = row
         found._epochs = {
-            epoch: read_epoch(by_epoch[epoch], me=signer.did)
+            epoch: read_epoch(by_epoch[epoch], me=means.signer.did)
             for epoch in sorted(by_epoch)
         }
         return found

@@ -55,7 +55,7 @@ from anp.protocols.gbz.reader import (
 from anp.protocols.gbz.words import GbzOperation
 from anp.protocols.line import FurtherFrame, InvalidFrame, OperationFrame
 
-__all__ = ["MAX_MEMBERS", "read_group_frame", "read_own_post", "read_signature"]
+__all__ = ["MAX_MEMBERS", "read_group_frame", "read_signature"]
 
 MAX_MEMBERS: Final = 1024
 "Most members of a group."
@@ -150,7 +150,11 @@ def _group_operation(
                 text=fields.for_people("text"),
             )
         case GroupWord.FETCH:
-            return GroupFetch(group=group, after=fields.integer("after") or 0)
+            return GroupFetch(
+                group=group,
+                after=fields.integer("after") or 0,
+                whole=fields.boolean("whole") or False,
+            )
     post = GroupPost(
         group=group,
         content=Membership(act=GroupAct.LEAVE),
@@ -195,14 +199,6 @@ def _membership(act: GroupAct, fields: Fields) -> Membership:
     if act is GroupAct.CREATE and found.group is None:
         raise invalid("a frame: group is absent")
     return found
-
-
-def read_own_post(data: bytes) -> tuple[int, GroupPost]:
-    """Return something that we say to a group, and its `ref`, from its frame."""
-    read = read_group_frame(data, max_size=len(data))
-    assert isinstance(read, FurtherFrame), "it is ours"
-    assert isinstance(read.operation, GroupPost), "it is ours"
-    return read.ref, read.operation
 
 
 def read_signature(frame: Mapping[str, Any]) -> GroupSignature | None:

@@ -76,13 +76,9 @@ def group_frame(
             value = {"op": op, "ref": ref, "groupId": group, **value}
             signature = operation.signature
             return value if signature is None else with_signature(value, signature)
-        case GroupFetch(group=group, after=after):
-            return {
-                "op": GroupWord.FETCH,
-                "ref": ref,
-                "groupId": group,
-                "after": after,
-            }
+        case GroupFetch(group=group, after=after, whole=whole):
+            asked = {"op": GroupWord.FETCH, "ref": ref, "groupId": group}
+            return {**asked, "after": after, **({"whole": True} if whole else {})}
         case GroupAcknowledgement(group=group):
             value = {"op": GbzOperation.ACK, "ref": operation.ref, "groupId": group}
             value |= given_fields(

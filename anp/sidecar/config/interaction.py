@@ -17,6 +17,7 @@ __all__ = ["InteractionConfig"]
 
 TASK_PROTOCOLS: Final = (
     "urn:anpd:gbz-185.6:1",
+    "urn:anpd:gbz-185.6:2",
     "urn:anpd:a2a:1.0",
     "urn:anpd:a2a:0.3",
     "urn:anpd:a2a-intent:1",

@@ -17,6 +17,7 @@ LIVE: Final = frozenset(
         "call.max_timeout_unlisted",
         "interaction.max_time",
         "interaction.max_time_unlisted",
+        "group",
         "limits.max_calls",
         "limits.max_channels",
         "limits.max_connections",

@@ -211,6 +211,7 @@ def _check_names(config: Config, sources: Mapping[tuple[str, ...], str]) -> None
     for section, entries in (
         ("need", config.need),
         ("peer", config.peer),
+        ("group", config.group),
         ("attach", config.attach),
     ):
         seen: set[str] = set()

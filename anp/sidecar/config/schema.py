@@ -38,13 +38,19 @@ DEFAULT_TAIL = """\
 # requirement = "get_product: name, description and price of a product by its id"
 # protocol = "https://shop.example/protocols/product/1.0"
 
+# [[group]]                       # made at start; docs/groups.md
+# name = "Nightly build"
+# members = ["tester", "packager"]
+# admins = ["shop"]
+# join = "invite"
+
 # [[attach]]                      # or: anpd attach mcp --name time -- mcp-server-time
 # kind = "mcp"
 # name = "time"
 # command = ["mcp-server-time"]
 # expose = ["*"]
 """
-"Entries of the three arrays, as examples."
+"Entries of the arrays, as examples."
 
 WIDTH = 88
 COLUMN = 34

@@ -17,7 +17,7 @@ from anp.identity.address import is_loopback_host
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.entries import NeedEntry, PeerEntry
-from anp.sidecar.config.groups import GroupsConfig
+from anp.sidecar.config.groups import GroupEntry, GroupsConfig
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.config.otel import OtelConfig
 from anp.sidecar.config.registry import RegistryConfig
@@ -61,6 +61,7 @@ __all__ = [
     "ConsensusConfig",
     "FetchConfig",
     "IdentityConfig",
+    "GroupEntry",
     "GroupsConfig",
     "LimitsConfig",
     "ListenConfig",
@@ -458,6 +459,9 @@ class Config(Section):
 
     peer: tuple[PeerEntry, ...] = ()
     "The owner's address book."
+
+    group: tuple[GroupEntry, ...] = ()
+    "Groups that this daemon makes when it starts."
 
     attach: tuple[AttachmentSpec, ...] = ()
     "Attachments of the configuration; those of `anpd attach` are files of the home."

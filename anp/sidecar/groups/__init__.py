@@ -5,6 +5,11 @@
   lives.
 * `hub`: The message distribution module of one group (GBZ-11, GBZ-17): its hub.
 * `member`: One group at another daemon's hub, as this daemon takes part in it.
+* `standing`: The way in which we take part in a group of another daemon's hub, as it is
+  stored.
+* `presets`: The groups of the owner's settings: made at start, and changed as the
+  settings were.
+* `frames`: Frames of groups that are kept here, read again.
 * `log`: The events of one group: stored in batches, read again, and followed.
 * `shelf`: Groups in the store: encrypted, each content sealed for its place.
 * `signatures`: Signatures of members over what they say, made and checked.
@@ -12,9 +17,7 @@
   posted.
 * `parts`: Makes the groups of a daemon of its other parts.
 * `wires`: The lines of groups: found, and dialled as long as somebody is needed.
-* `member_seal`: Our desk in a sealed group, with the log and the way to the hub.
-* `sealed_desk`: The seat of a member in a sealed group, between its log and its hub.
-* `seat`: Our seat in one sealed group: what we say is sealed, what comes is opened.
+* `sealing`: Sealed groups as a member has them.
 * `checked_keys`: Keys of DIDs that sign things in groups, checked once each.
 * `reception`: The operations of peers about groups: taken at the hub, or as one of its
   members.

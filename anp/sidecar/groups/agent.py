@@ -3,22 +3,35 @@
 A message is handed over at most once, while the daemon runs. An answer names the
 message that it answers, and is never handed to an agent, so that two agents do not talk
 for ever.
+
+A task that another member offers is accepted when its capability is exposed to that
+member. Work begins when the hub has put our acceptance into its order, since another
+may have been the first, and what a kill interrupted is reported as failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import uuid
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from anp.errors import CallError
-from anp.interaction.elements import Message, Part, PartKind
+from anp.interaction.elements import (
+    Message,
+    MessagePurpose,
+    Part,
+    PartKind,
+    SenderRole,
+    Task,
+    TaskChange,
+)
 from anp.interaction.errors import InteractionError
-from anp.protocols.fields import Fields
-from anp.protocols.gbz.group_words import NOT_SIGNED
-from anp.protocols.gbz.reader import read_message
-from anp.protocols.gbz.words import GbzOperation
+from anp.interaction.operations import TaskCancel, TaskUpdate
+from anp.interaction.states import TaskState
+from anp.sidecar.groups.frames import is_of_task, message_of, work_of
 from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.service import GroupService, KnownGroup, NoGroup
 from anp.sidecar.groups.shelf import SEALED, StoredEvent
@@ -28,16 +41,12 @@ from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.natural import text_argument
 
-__all__ = ["ANSWERS", "GroupAgent", "message_in", "message_of"]
-
-_OF_FRAME: Final = NOT_SIGNED | {"op", "groupId", "sealing"}
+__all__ = ["ANSWERS", "GroupAgent"]
 
 logger = logging.getLogger(__name__)
 
 ANSWERS: Final = "answers"
 "Metadata of an answer: the id of the message that it answers."
-
-MAX_FRAME: Final = 8 * 1024 * 1024
 
 AT_A_TIME: Final = 16
 "Messages of one group that the agent has at a time; those above are not handed over."
@@ -49,8 +58,26 @@ WORD_WAIT: Final = 24 * 3600.0
 "Seconds for which a message waits for the owner's word."
 
 
+@dataclass(slots=True)
+class _Offer:
+    """A task that another member offers, and that we accepted or are about to."""
+
+    task: str
+    capability: str
+    peer: str
+    "DID with whose rights it is done."
+
+    parts: tuple[Part, ...]
+    running: asyncio.Task[None] | None = None
+    is_started: bool = False
+    "True when `running` has begun, so that it can report that it is cancelled."
+
+    is_cancelled: bool = False
+    "Its maker wants no result any more."
+
+
 class GroupAgent:
-    """Hands messages of groups to one capability, and posts what it returns."""
+    """Has capabilities answer messages and do offered tasks of groups."""
 
     def __init__(
         self, groups: GroupService, capabilities: CapabilityCalls, *, name: str
@@ -58,33 +85,44 @@ class GroupAgent:
         """Begin with nothing; `look` follows the groups.
 
         Args:
-            name: Full name of the capability; empty for none.
+            name: Full name of the capability for messages; empty for none.
         """
         self._groups = groups
         self._capabilities = capabilities
         self._name = name
         self._following: dict[str, asyncio.Task[None]] = {}
         self._at_work: dict[str, set[asyncio.Task[None]]] = {}
+        self._offers: dict[tuple[str, str], _Offer] = {}
+        "Offers that we accepted, or are about to, by group and task."
 
-    def look(self, *, at_start: bool = False) -> None:
-        """Follow the groups in which this agent is a member.
+        self._closing = False
 
-        Args:
-            at_start: The daemon begins: messages from before were for its last life.
+    def look(self) -> None:
+        """Follow the groups in which this agent is a member, from now on.
+
+        What was said before was for an earlier life of the daemon, or for the sister
+        of the fleet that had the group.
         """
-        if not self._name:
+        if not self._name and not self._capabilities.gate.offered(WayIn.OWNER, None):
             return
-        for known in self._groups.all():
-            name = known.group.id
-            is_member = known.state is MemberState.MEMBER
-            if is_member and name not in self._following:
-                after = known.last if at_start else _joined(known)
-                self._following[name] = asyncio.create_task(self._follow(name, after))
-            elif not is_member and name in self._following:
-                self._following.pop(name).cancel()
+        now = {
+            known.group.id: known
+            for known in self._groups.all()
+            if known.state is MemberState.MEMBER
+        }
+        for name in self._following.keys() - now.keys():
+            self._following.pop(name).cancel()
+        for name in now.keys() - self._following.keys():
+            after = max(now[name].last, _joined(now[name]))
+            self._following[name] = asyncio.create_task(self._follow(name, after))
+            for task in self._groups.at_work(name):
+                if (name, task) not in self._offers:
+                    # Of an earlier life, in which it may have begun.
+                    self._begin(name, self._report(name, _interrupted(task)))
 
     async def close(self) -> None:
         """End; a message at work gets no answer."""
+        self._closing = True
         tasks = [*self._following.values()]
         tasks += [one for some in self._at_work.values() for one in some]
         for task in tasks:
@@ -94,9 +132,20 @@ class GroupAgent:
     async def _follow(self, name: str, after: int) -> None:
         try:
             own = self._groups.known(name).own
-            async for event in self._groups.watch(name, after=after):
-                message = message_of(event)
-                if message is None or event.by == own or ANSWERS in message.metadata:
+            async for event in self._groups.watch(
+                name, after=after, wanted=self._wants
+            ):
+                work = work_of(event)
+                if isinstance(work, Task | TaskUpdate | TaskCancel):
+                    self._take_work(name, event, work, own)
+                    continue
+                message = message_of(event) if self._name else None
+                if (
+                    message is None
+                    or event.by == own
+                    or ANSWERS in message.metadata
+                    or message.purpose is MessagePurpose.RESULT
+                ):
                     continue
                 if event.mark not in ("", "signed", SEALED):
                     logger.warning(
@@ -110,6 +159,9 @@ class GroupAgent:
         except NoGroup:
             self._following.pop(name, None)
 
+    def _wants(self, event: StoredEvent) -> bool:
+        return bool(self._name) or is_of_task(event)
+
     def _hand(self, name: str, event: StoredEvent, message: Message) -> None:
         at_work = self._at_work.setdefault(name, set())
         if len(at_work) >= AT_A_TIME:
@@ -119,17 +171,126 @@ class GroupAgent:
                 event.number,
             )
             return
-        task = asyncio.create_task(self._answer(name, event, message))
+        self._begin(name, self._answer(name, event, message))
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        at_work = self._at_work.setdefault(name, set())
+        task = asyncio.create_task(work)
         at_work.add(task)
         task.add_done_callback(at_work.discard)
+        return task
+
+    # Offers.
+
+    def _take_work(
+        self,
+        name: str,
+        event: StoredEvent,
+        work: Task | TaskUpdate | TaskCancel,
+        own: str,
+    ) -> None:
+        match work:
+            case Task() if event.by != own and event.mark in ("", "signed"):
+                self._consider(name, event, work)
+            case TaskUpdate(content=TaskChange(task=task, state=TaskState.ACCEPTED)):
+                offer = self._offers.get((name, task))
+                if event.by != own:
+                    self._offers.pop((name, task), None)
+                elif offer is not None:
+                    offer.running = self._begin(name, self._work(name, offer))
+                else:
+                    # It was accepted in an earlier life, while the hub was away.
+                    self._begin(name, self._report(name, _interrupted(task)))
+            case TaskCancel(task=task):
+                offer = self._offers.get((name, task))
+                if offer is not None:
+                    offer.is_cancelled = True
+                    if offer.running is not None and offer.is_started:
+                        offer.running.cancel()
+
+    def _consider(self, name: str, event: StoredEvent, task: Task) -> None:
+        """Accept an offer if we can do it."""
+        capability = task.capability or self._name
+        peer = self._speaker(name, event)
+        is_known = self._capabilities.gate.find(WayIn.GROUP, peer, capability)
+        if is_known is None or len(self._at_work.get(name, ())) >= AT_A_TIME:
+            return
+        parts = tuple(part for one in task.messages for part in one.parts)
+        offer = _Offer(task.id, capability, peer, parts)
+        self._offers[name, task.id] = offer
+        self._begin(name, self._accept(name, offer))
+
+    async def _accept(self, name: str, offer: _Offer) -> None:
+        await self._groups.note_at_work(name, offer.task, is_begun=True)
+        change = TaskChange(task=offer.task, state=TaskState.ACCEPTED)
+        try:
+            await self._groups.say(name, TaskUpdate(session=name, content=change))
+        except (InteractionError, CallError) as exc:
+            # Another was the first, or it was taken back.
+            logger.debug("offer not got group=%s reason=%s", name, exc)
+            self._offers.pop((name, offer.task), None)
+            await self._groups.note_at_work(name, offer.task, is_begun=False)
+
+    async def _work(self, name: str, offer: _Offer) -> None:
+        end = TaskChange(task=offer.task, state=TaskState.COMPLETED)
+        try:
+            offer.is_started = True
+            if offer.is_cancelled:
+                raise asyncio.CancelledError
+            working = TaskChange(task=offer.task, state=TaskState.WORKING)
+            await self._groups.say(name, TaskUpdate(session=name, content=working))
+            output = await self._call(offer.peer, offer.capability, offer.parts)
+            await self._groups.say(name, self._result(name, offer, output))
+        except asyncio.CancelledError:
+            if self._closing:
+                raise
+            end = replace(end, state=TaskState.CANCELED)
+        except CapabilityFailed as exc:
+            end = replace(
+                end,
+                state=TaskState.FAILED,
+                code=exc.code,
+                reason=exc.message[:500],
+                may_have_run=exc.ran,
+            )
+        except Exception:
+            logger.exception("an offered task failed group=%s", name)
+            end = replace(_interrupted(offer.task), code="internal", reason="")
+        await self._report(name, end)
+
+    async def _report(self, name: str, end: TaskChange) -> None:
+        """Tell the group how a task ended; it may know that already."""
+        try:
+            await self._groups.say(name, TaskUpdate(session=name, content=end))
+        except (InteractionError, CallError) as exc:
+            logger.info("end of a task not told group=%s reason=%s", name, exc)
+        self._offers.pop((name, end.task), None)
+        await self._groups.note_at_work(name, end.task, is_begun=False)
+
+    def _result(self, name: str, offer: _Offer, output: Any) -> Message:
+        return Message(
+            id=uuid.uuid4().hex,
+            session=name,
+            task=offer.task,
+            sender=self._groups.known(name).own,
+            role=SenderRole.SERVICE,
+            purpose=MessagePurpose.RESULT,
+            parts=tuple(_parts_of(output) or [Part.text("")]),
+        )
+
+    # Messages.
+
+    def _speaker(self, name: str, event: StoredEvent) -> str:
+        """Return the DID with whose rights an event was said."""
+        about = self._groups.known(name).invitation
+        # What is not signed has the rights of the hub, which vouches for it alone; at
+        # our own hub the channel proved who spoke.
+        return event.by if event.mark or about is None else about.hub
 
     async def _answer(self, name: str, event: StoredEvent, message: Message) -> None:
         try:
-            about = self._groups.known(name).invitation
-            # What is not signed has the rights of the hub, which vouches for it alone;
-            # at our own hub the channel proved who spoke.
-            by = event.by if event.mark or about is None else about.hub
-            output = await self._call(by, message.parts)
+            by = self._speaker(name, event)
+            output = await self._call(by, self._name, message.parts)
             parts = _parts_of(output)
             if parts:
                 await self._groups.post(name, parts, metadata={ANSWERS: message.id})
@@ -143,8 +304,8 @@ class GroupAgent:
         except Exception:
             logger.exception("answer in a group failed group=%s", name)
 
-    async def _call(self, peer: str, parts: Sequence[Part]) -> Any:
-        capability = self._capabilities.gate.find(WayIn.GROUP, peer, self._name)
+    async def _call(self, peer: str, name: str, parts: Sequence[Part]) -> Any:
+        capability = self._capabilities.gate.find(WayIn.GROUP, peer, name)
         if capability is None:
             raise CapabilityFailed(
                 "403", "the capability is not exposed to this peer", ran=False
@@ -155,7 +316,7 @@ class GroupAgent:
         while True:
             try:
                 return await self._capabilities.run(
-                    self._name,
+                    name,
                     arguments,
                     way=WayIn.GROUP,
                     peer=peer,
@@ -169,20 +330,14 @@ class GroupAgent:
                 await asyncio.sleep(WORD_CHECK)
 
 
-def message_of(event: StoredEvent) -> Message | None:
-    """Return the message that an event is, or None for any other event."""
-    return message_in(event.frame())
-
-
-def message_in(frame: dict[str, Any]) -> Message | None:
-    """Return the message of an event's frame, which was checked when it came."""
-    if frame.get("op") != GbzOperation.MESSAGE_SEND:
-        return None
-    said = {name: one for name, one in frame.items() if name not in _OF_FRAME}
-    try:
-        return read_message(Fields(said, "a message"))
-    except InteractionError:
-        return None
+def _interrupted(task: str) -> TaskChange:
+    return TaskChange(
+        task=task,
+        state=TaskState.FAILED,
+        code="restarted",
+        reason="the daemon was restarted meanwhile",
+        may_have_run=True,
+    )
 
 
 def _joined(known: KnownGroup) -> int:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import (
     Asked,
     GroupEvent,
@@ -40,7 +40,7 @@ from anp.sidecar.groups.shelf import (
     GroupShelf,
     StoredEvent,
     head_bytes,
-    message_of,
+    said_in,
 )
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.peers.policy import agent_name
@@ -65,6 +65,9 @@ class StoredHub:
     acknowledged: tuple[tuple[str, int], ...] = ()
     "For each member at another daemon, the newest event that it has stored."
 
+    preset: tuple[str, ...] | None = None
+    "DIDs that our `[[group]]` names as members, if there is one."
+
 
 @dataclass(slots=True, eq=False)
 class _Cursor:
@@ -76,6 +79,9 @@ class _Cursor:
     sent: int = 0
     line: Line | None = None
     "The line on which it asked for events; None while it is away."
+
+    whole: int = 0
+    "Number of the last event that it gets also if it is its own."
 
     until: int = 0
     "Number of the last event that it gets, once it was removed; 0 for no end."
@@ -102,6 +108,7 @@ class GroupHub:
         *,
         own: Callable[[str], bool],
         acknowledged: Sequence[tuple[str, int]] = (),
+        preset: tuple[str, ...] | None = None,
     ) -> None:
         """Go on with a group.
 
@@ -109,6 +116,7 @@ class GroupHub:
             own: Tells if a DID is one of this daemon's own.
         """
         self.machine = machine
+        self.preset = preset
         self._wires = wires
         self._own = own
         self._cursors: dict[str, _Cursor] = {}
@@ -146,10 +154,11 @@ class GroupHub:
         wires: GroupWires,
         *,
         own: Callable[[str], bool],
+        founder: str = "",
     ) -> GroupHub:
         """Make a group; InteractionError if it cannot be one."""
         machine, step = GroupMachine.create(
-            group, wall_now=datetime.now(UTC), make_id=new_ticket
+            group, wall_now=datetime.now(UTC), make_id=new_ticket, founder=founder
         )
         made = cls(machine, shelf, wires, own=own)
         made.log.last = 0
@@ -211,6 +220,23 @@ class GroupHub:
         self._put(step)
         return step
 
+    def put_preset(
+        self, policy: GroupPolicy, admins: Sequence[str], members: Sequence[str]
+    ) -> None:
+        """Give the group the rules and members of our settings; stored soon."""
+        gone = set(self.preset or ()) - {*members}
+        self.preset = tuple(members)
+        self.machine.preset(policy=policy, admins=admins, gone=gone)
+        for did in gone:
+            for key in [one for one in self._untold if one[0] == did]:
+                del self._untold[key]
+        self.log.put((), head=True)
+        self.changed()
+        told = GroupAcknowledgement(group=self.group.id, ref=1, state=self.group)
+        for cursor in self._cursors.values():
+            if not cursor.until and cursor.line is not None and self._is_there(cursor):
+                cursor.line.say(told)
+
     def fetch(self, line: Line, asked: GroupFetch, ref: int) -> None:
         """Send a member what comes after a number, from now on over this line.
 
@@ -239,6 +265,7 @@ class GroupHub:
             cursor.line = line
             cursor.acknowledged = max(cursor.acknowledged, min(asked.after, after))
             cursor.sent = after
+            cursor.whole = self.group.last if asked.whole else 0
             self._feed(cursor)
 
     def acknowledge(self, line: Line, ack: GroupAcknowledgement) -> None:
@@ -310,8 +337,16 @@ class GroupHub:
         """Tell again after a restart what agents may not know."""
         for one in self.machine.tickets:
             self._ids.setdefault(agent_name(one.did), one.did)
-            is_open = one.is_open(datetime.now(UTC))
-            if one.applied or not is_open or self._own(one.did):
+            if not one.is_open(datetime.now(UTC)):
+                continue
+            if one.applied:
+                self._untold |= {
+                    (tell.to, one.id): _Untold(tell)
+                    for tell in self.machine.tells_of(one)
+                    if not self._own(tell.to)
+                }
+                continue
+            if self._own(one.did):
                 continue
             content = Membership(
                 act=GroupAct.INVITE,
@@ -356,6 +391,7 @@ class GroupHub:
             acknowledged=tuple(
                 (one.did, one.acknowledged) for one in self._cursors.values()
             ),
+            preset=self.preset,
         )
         return head_bytes(StoredHub, head), self.group.state is GroupState.OPEN
 
@@ -411,7 +447,7 @@ class GroupHub:
             cursor.sent = one.number
             if one.by == cursor.did and one.ref:
                 posted.append((one.ref, one.number))
-            else:
+            if one.by != cursor.did or not one.ref or one.number <= cursor.whole:
                 is_old = one.number < joined
                 frames.append(_replayed(one.data) if is_old else one.data)
         if posted:
@@ -447,7 +483,7 @@ def _stored(event: GroupEvent) -> StoredEvent:
     data = write_distributed(
         frame, number=event.number, epoch=event.epoch, at=event.at, by=event.by
     )
-    said = message_of(event.post)
+    said = said_in(event.post)
     return StoredEvent(event.number, event.by, event.ref, data, message=said)
 
 

@@ -52,6 +52,7 @@ class _Watcher:
     """Somebody who follows a group."""
 
     early: bool
+    within: bool
     late: deque[int] = field(default_factory=deque)
     "Numbers of events whose content came after them."
 
@@ -235,14 +236,15 @@ class GroupLog:
         return found
 
     async def watch(
-        self, *, after: int = 0, early: bool = False
+        self, *, after: int = 0, early: bool = False, within: bool = False
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield events from a number on, all that are there, and wait for new ones.
 
         Args:
             early: Also those that are not stored yet, which somebody else keeps.
+            within: A part of the daemon follows, which counts as no watcher.
         """
-        changed, watcher = asyncio.Event(), _Watcher(early)
+        changed, watcher = asyncio.Event(), _Watcher(early, within)
         self._watchers[changed] = watcher
         try:
             while True:
@@ -273,7 +275,7 @@ class GroupLog:
     @property
     def watchers(self) -> int:
         """Number of those who follow it now."""
-        return len(self._watchers)
+        return sum(not one.within for one in self._watchers.values())
 
     def _wake(self) -> None:
         for one in self._watchers:

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from anp.interaction.elements import Message
 from anp.interaction.errors import InteractionError, InteractionFault, fault_of
 from anp.interaction.groups.elements import Group, GroupState
-from anp.interaction.groups.hub_records import Ticket
-from anp.interaction.groups.member_copy import CopyEvent, GroupCopy
+from anp.interaction.groups.member_copy import CopyEvent
 from anp.interaction.groups.member_state import (
     MemberState,
     StoredMember,
-    why_no_member,
 )
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
-    GroupAct,
     GroupFetch,
     GroupPost,
     Membership,
     RefusedGroupOperation,
 )
-from anp.protocols.gbz.group_reader import read_own_post
 from anp.protocols.gbz.group_writer import group_frame
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
+from anp.sidecar.groups.frames import own_post
 from anp.sidecar.groups.log import GATHERED, GroupLog
-from anp.sidecar.groups.member_seal import MemberSeal
-from anp.sidecar.groups.sealed_desk import SealedDesk
+from anp.sidecar.groups.sealing.member_seal import MemberSeal
+from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, stored_copy
 from anp.sidecar.groups.signatures import Signatures
+from anp.sidecar.groups.standing import KnownGroup, MemberStanding
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
 
@@ -53,12 +51,11 @@ MAX_QUEUED = 1000
 MAX_ASKED = 64
 "Operations about members that are known still when they become events."
 
-
 DeskMaker = Callable[[Group, str, Mapping[str, bytes]], SealedDesk]
 "Opens the desk in a sealed group under a DID of ours, with the rows that it stored."
 
 
-class GroupMember:
+class GroupMember(MemberStanding):
     """One group whose hub is another daemon."""
 
     def __init__(
@@ -81,29 +78,27 @@ class GroupMember:
             last: Number up to which everything is stored.
             changed: Told when its state changes.
         """
-        self.head = head
+        super().__init__(head, last=last, is_own=is_own, changed=lambda: changed(self))
         self._wires = wires
         self._signatures = signatures
-        self._changed = changed
-        self._is_own = is_own
         self._desk_of = desk_of
         self.sealing: MemberSeal | None = None
         "Our part in a sealed group, as soon as we are a member."
 
-        self._copy = GroupCopy(head.group, last=last)
-        self._queued: dict[int, GroupPost] = {}
-        "What we said and the hub did not take yet, with its frame."
+        self._marks: dict[int, str] = {}
+        "Findings about events that came, by number, those included that wait."
 
+        self._queued: dict[int, dict[str, Any]] = {}
         self._answers: dict[int, asyncio.Future[GroupAcknowledgement]] = {}
-        self._asked: dict[int, GroupPost] = {}
+        self._asked: dict[int, dict[str, Any]] = {}
         "Operations about members, which become events, too."
 
         self._taking = asyncio.Lock()
-        self.applications: dict[str, Ticket] = {}
-        "Applications that the hub told us of, since we manage the group."
-
         self._acknowledged = 0
         self._gap: asyncio.TimerHandle | None = None
+        self._lost = 0
+        "Number of the newest message of ours whose text only the hub has."
+
         self._line: Line | None = None
         "The line on which events were asked for."
 
@@ -119,30 +114,23 @@ class GroupMember:
             delay=GATHERED,
         )
         for text in head.queued:
-            ref, post = read_own_post(text.encode("utf-8"))
-            self._queued[ref] = post
+            frame = json.loads(text)
+            self._queued[frame["ref"]] = frame
 
-    @property
-    def group(self) -> Group:
-        """The group, as far as we know."""
-        return self._copy.group
-
-    @property
-    def own(self) -> str:
-        """The DID under which the group knows us."""
-        members = self.group.members
-        return next((one.id for one in members if self._is_own(one.id)), self.head.own)
-
-    @property
-    def state(self) -> MemberState:
-        """The way in which we take part."""
-        return self.head.state
-
-    def check_state(self) -> None:
-        """Check that we are a member; InteractionError with the reason if not."""
-        why = why_no_member(self.state)
-        if why is not None:
-            raise InteractionError(InteractionFault.NOT_ALLOWED, why)
+    def known(self, preset_problems: tuple[str, ...]) -> KnownGroup:
+        """Return the group as this daemon's agent sees it."""
+        return KnownGroup(
+            group=self.group,
+            own=self.own,
+            is_hub=False,
+            state=self.state,
+            last=self.log.stored_last,
+            tickets=self.applications.waiting,
+            invitation=self.head,
+            preset=self.head.preset,
+            preset_problems=preset_problems,
+            sealing=None if self.sealing is None else self.sealing.desk.view,
+        )
 
     def needs_hub(self) -> bool:
         """Return whether there has to be a line to the hub."""
@@ -167,7 +155,7 @@ class GroupMember:
         self._quiet_until = 0
         unstored = self.sealing.unstored if self.sealing else frozenset()
         self._pass_on(
-            [one.frame for ref, one in self._queued.items() if ref not in unstored]
+            [frame for ref, frame in self._queued.items() if ref not in unstored]
         )
 
     # What we do.
@@ -185,8 +173,7 @@ class GroupMember:
         ref = next_ref()
         # From now on the line is needed.
         answer = self._answer(ref)
-        if isinstance(post, GroupPost):
-            self._asked[ref] = replace(post, frame=group_frame(post, ref))
+        self._asked[ref] = group_frame(post, ref)
         while len(self._asked) > MAX_ASKED:
             del self._asked[next(iter(self._asked))]
         try:
@@ -247,14 +234,14 @@ class GroupMember:
         frame = group_frame(post, ref)
         if signed:
             frame = self._signatures.sign(frame, self.own)
-        self._queued[ref] = replace(post, frame=frame)
+        self._queued[ref] = frame
         return frame
 
     def _is_there(self) -> bool:
         line = self._line
         return line is not None and not line.closed and line.channel.open
 
-    def _pass_on(self, frames: Sequence[Mapping[str, Any]]) -> None:
+    def _pass_on(self, frames: Sequence[dict[str, Any]]) -> None:
         if self._line is not None and self._is_there():
             if not self._quiet_until:
                 self._line.pass_on([json_bytes(one) for one in frames])
@@ -287,35 +274,16 @@ class GroupMember:
             self._copy.group = group
         if state is MemberState.MEMBER:
             self.sit({})
-        self.log.put((), head=True)
-        await self.log.durable()
+        await self._store_head()
         if state is MemberState.MEMBER:
             line = self._wires.find(self.head.hub)
             if line is not None and self._line is not line:
                 self._line = line
                 self._fetch()
+                # Something may have been said since we are a member.
+                self._say_again()
             self._wires.want(self.head.hub, self.head.address)
-        self._changed(self)
-
-    def note_application(self, told: Membership) -> None:
-        """Know of an application that waits for an admin."""
-        if told.member is not None and len(self.applications) < MAX_ASKED:
-            self.applications[told.ticket] = Ticket(
-                id=told.ticket,
-                did=told.member.id,
-                applied=True,
-                expires=told.expires or datetime.now(UTC),
-                address=told.member.address,
-                text=told.text,
-            )
-
-    async def tell(self, head: StoredMember) -> None:
-        """Take what the hub tells us of our invitation or application."""
-        self.head = replace(head, queued=self.head.queued)
-        self._copy.group = head.group
-        self.log.put((), head=True)
-        await self.log.durable()
-        self._changed(self)
+        self._told()
 
     # What the hub says.
 
@@ -351,12 +319,10 @@ class GroupMember:
                         text[:200],
                     )
 
-    def _goes_again(self, ref: int, post: GroupPost, code: str) -> bool:
-        if self.sealing is None or not isinstance(post.content, Message):
+    def _goes_again(self, ref: int, frame: dict[str, Any], code: str) -> bool:
+        if self.sealing is None or not self.sealing.refused(frame, code):
             return False
-        if not self.sealing.refused(post.frame, post.content, code):
-            return False
-        self._queued[ref] = post
+        self._queued[ref] = frame
         return True
 
     async def close(self) -> None:
@@ -394,9 +360,15 @@ class GroupMember:
         """Put what we said ourselves into the place that the hub gave it."""
         found = []
         for ref, number in pairs:
-            post = self._queued.pop(ref, None) or self._asked.pop(ref, None)
-            if number > self._copy.last:
-                found.append((self._own_post(number, post), "signed"))
+            frame = self._queued.pop(ref, None) or self._asked.pop(ref, None)
+            if number > self._copy.last and frame is not None:
+                epoch = self.group.epoch
+                post = own_post(frame, number, by=self.own, epoch=epoch)
+                found.append((post, "signed"))
+            elif number > max(self._copy.last, self._lost):
+                # Said before a kill; the hub has the whole of it.
+                self._lost = number
+                self._look_for_missing()
             waiting = self._answers.get(ref)
             if waiting is not None and not waiting.done():
                 ack = GroupAcknowledgement(
@@ -405,48 +377,48 @@ class GroupMember:
                 waiting.set_result(ack)
         self._deliver(found)
 
-    def _own_post(self, number: int, post: GroupPost | None) -> GroupPost:
-        if post is None:
-            # An operation about members, or one from before a kill.
-            frame = {"op": "group.fetch", "groupId": self.group.id}
-            content = Membership(act=GroupAct.ACCEPT)
-            post = GroupPost(group=self.group.id, content=content, frame=frame)
-        return replace(
-            post,
-            number=number,
-            by=self.own,
-            epoch=self.group.epoch,
-            at=datetime.now(UTC),
-        )
-
     def _deliver(self, posts: Sequence[tuple[GroupPost, str]]) -> None:
-        marks = {post.number: mark for post, mark in posts}
-        self._put(self._copy.deliver(post for post, _ in posts), marks)
-        if self._copy.has_gap and self._gap is None:
+        last = self._copy.last
+        events = self._copy.deliver(post for post, _ in posts)
+        for post, mark in posts:
+            if post.number > last:
+                self._marks.setdefault(post.number, mark)
+        self._put(events)
+        if self._copy.has_gap:
+            self._look_for_missing()
+
+    def _look_for_missing(self) -> None:
+        if self._gap is None:
             loop = asyncio.get_running_loop()
             self._gap = loop.call_later(GAP_WAIT, self._missing)
 
     def _missing(self) -> None:
         self._gap = None
-        if self._copy.has_gap:
+        if self._copy.has_gap or self._lost > self._copy.last:
             self._fetch()
 
     def _fetch(self) -> None:
         if self._line is not None and not self._line.closed:
-            asked = GroupFetch(group=self.group.id, after=self._copy.last)
+            last = self._copy.last
+            asked = GroupFetch(group=self.group.id, after=last, whole=self._lost > last)
             self._line.say(asked, next_ref())
 
-    def _put(
-        self, events: Sequence[CopyEvent], marks: dict[int, str] | None = None
-    ) -> None:
+    def _put(self, events: Sequence[CopyEvent]) -> None:
         if not events:
             return
-        changed = any(isinstance(one.post.content, Membership) for one in events)
+        marks = {one.number: self._marks.pop(one.number, "") for one in events}
+        changes = [
+            one.post.content
+            for one in events
+            if isinstance(one.post.content, Membership)
+        ]
+        for change in changes:
+            self.applications.take(change)
+        changed = bool(changes)
         if self.sealing is not None:
             self.sealing.put(events)
         else:
-            marked = marks or {}
-            stored = [stored_copy(one, marked.get(one.number, "")) for one in events]
+            stored = [stored_copy(one, marks[one.number]) for one in events]
             self.log.put(stored, head=changed)
         if changed:
             self._follow()
@@ -463,7 +435,7 @@ class GroupMember:
         self.head = replace(self.head, state=state, group=self.group)
         if state is not MemberState.MEMBER:
             self._give_up()
-        self._changed(self)
+        self._told()
 
     def _give_up(self) -> None:
         """Drop what the hub did not take, since it takes nothing of us any more."""
@@ -486,9 +458,14 @@ class GroupMember:
 
     def _head(self) -> tuple[bytes, bool]:
         queued = tuple(
-            json_bytes(one.frame).decode("utf-8") for one in self._queued.values()
+            json_bytes(frame).decode("utf-8") for frame in self._queued.values()
         )
-        head = replace(self.head, group=self.group, queued=queued)
+        head = replace(
+            self.head,
+            group=self.group,
+            queued=queued,
+            applications=self.applications.waiting,
+        )
         is_open = head.state in (
             MemberState.MEMBER,
             MemberState.INVITED,

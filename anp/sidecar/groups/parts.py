@@ -10,7 +10,7 @@ from anp.interaction.groups.elements import Group
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.groups import GroupsConfig
 from anp.sidecar.groups.checked_keys import CheckedKeys, signer_of
-from anp.sidecar.groups.sealed_desk import SealedDesk
+from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.service import GroupService
 from anp.sidecar.groups.shelf import GroupShelf
 from anp.sidecar.groups.signatures import Signatures

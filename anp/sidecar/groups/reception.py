@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from anp.errors import CallError, ConflictError, UnknownError
 from anp.identity.dids import Identities, canonical_did
 from anp.interaction.elements import Message, Party
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.groups.elements import Group, GroupState
+from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
@@ -95,6 +95,9 @@ class GroupReception:
         self._members: dict[str, GroupMember] = {}
         self._doing: set[asyncio.Task[None]] = set()
         self._holder = GroupHolder(shelf, take_over=self._read, lose=self._lose)
+        self.preset_problems: dict[str, tuple[str, ...]] = {}
+        "Parts of a `[[group]]` that are not in effect, by the id of its group."
+
         self.publish: Callable[[str, dict[str, Any]], object] = lambda kind, data: None
         "Told of changes that somebody may want to know."
 
@@ -113,7 +116,7 @@ class GroupReception:
         operation = frame.operation
         assert not isinstance(operation, tuple)
         name = operation.group  # type: ignore[union-attr]  # of a group, all of them
-        if not self._is_here(name) and await self._holder.is_a_sisters(name):
+        if await self.is_a_sisters(name):
             # Nothing is lost: what it says waits there, and comes when it dials again.
             await line.channel.close("a sister has the group")
             return
@@ -173,14 +176,14 @@ class GroupReception:
         if not isinstance(content, Membership):
             raise InteractionError(InteractionFault.NOT_ALLOWED, "it has no number")
         match content.act:
+            case _ if content.act is GroupAct.APPLY or content.member is not None:
+                await member.note_application(content)
             case GroupAct.INVITE if member.state is not MemberState.MEMBER:
                 await self._note_invitation(member, line, content)
             case GroupAct.APPROVE if member.state is MemberState.APPLIED:
                 await member.become(MemberState.MEMBER, content.group)
             case GroupAct.DENY if member.state is MemberState.APPLIED:
                 await member.become(MemberState.DENIED)
-            case GroupAct.APPLY:
-                member.note_application(content)
         self._acknowledge_ticket(line, post, ref)
         self._tell(member)
 
@@ -276,12 +279,43 @@ class GroupReception:
 
     # In a fleet.
 
-    def _is_here(self, name: str) -> bool:
+    def is_here(self, name: str) -> bool:
+        """Return whether this daemon distributes a group, or knows it as a member."""
         return name in self._hubs or name in self._members
+
+    async def is_a_sisters(self, name: str) -> bool:
+        """Return whether a sister of the fleet has a group; it may take a while."""
+        return not self.is_here(name) and await self._holder.is_a_sisters(name)
+
+    # The settings' groups.
+
+    async def put_preset(
+        self,
+        name: str,
+        members: Sequence[str],
+        policy: GroupPolicy,
+        admins: Sequence[str],
+    ) -> None:
+        """Note what the settings say of a group; our own hub goes by it.
+
+        Args:
+            members: DIDs of all that are to be members.
+            admins: DIDs that manage it besides its owner.
+        """
+        hub = self._hubs.get(name)
+        if hub is None:
+            await self._elsewhere(name).put_preset(tuple(members))
+            return
+        hub.put_preset(policy, admins, members)
+        await hub.log.durable()
+
+    def gone_from(self, name: str) -> set[str]:
+        """Return the agents, by name, that left our group or declined to join it."""
+        return {agent_name(one) for one in self._hubs[name].machine.gone}
 
     async def _take_new(self, name: str) -> None:
         """Have a new group in the fleet; InteractionError if there is one."""
-        if not await self._holder.take([name]) or self._is_here(name):
+        if not await self._holder.take([name]) or self.is_here(name):
             raise InteractionError(
                 InteractionFault.CONFLICT, "there is a group of this id"
             )
@@ -332,6 +366,7 @@ class GroupReception:
             self._wires,
             own=self._is_own,
             acknowledged=hub.acknowledged,
+            preset=hub.preset,
         )
         self._add_hub(made)
 

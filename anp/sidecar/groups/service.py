@@ -7,8 +7,8 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -16,19 +16,16 @@ from anp.errors import CallError, ConflictError, ErrorKind
 from anp.interaction.elements import Message, MessagePurpose, Part, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
-from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.operations import (
     GroupAct,
     GroupContent,
     GroupPost,
     Membership,
 )
+from anp.interaction.states import is_terminal
 from anp.protocols.gbz.group_writer import group_frame
 from anp.sidecar.groups.hub import GroupHub
-from anp.sidecar.groups.member import (
-    MemberState,
-    StoredMember,
-)
+from anp.sidecar.groups.member import MemberState, StoredMember
 from anp.sidecar.groups.reception import (
     ANSWER_TIMEOUT,
     GROUP_ID,
@@ -37,6 +34,7 @@ from anp.sidecar.groups.reception import (
 )
 from anp.sidecar.groups.shelf import StoredEvent
 from anp.sidecar.groups.signatures import SIGNED
+from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.groups.wires import next_ref
 from anp.sidecar.peers.policy import agent_name
 
@@ -44,33 +42,10 @@ __all__ = ["GroupService", "KnownGroup", "NoGroup"]
 
 logger = logging.getLogger(__name__)
 
+_NO_GROUP: Final = (InteractionFault.UNKNOWN_GROUP, InteractionFault.CLOSED)
+
 DAY: Final = 86_400.0
 "Seconds."
-
-
-@dataclass(frozen=True, slots=True)
-class KnownGroup:
-    """A group as this daemon's agent sees it."""
-
-    group: Group
-    own: str
-    "The DID under which the agent takes part."
-
-    is_hub: bool
-    "This daemon distributes its messages."
-
-    state: MemberState
-    last: int
-    "Number of the newest event that is here."
-
-    tickets: tuple[Ticket, ...] = ()
-    "Open invitations and applications, for who may see them."
-
-    invitation: StoredMember | None = None
-    "About how we became, or may become, a member elsewhere."
-
-    sealing: dict[str, Any] | None = None
-    "Members and alarms of a sealed group; see `SealedDesk.view`."
 
 
 class GroupService(GroupReception):
@@ -127,13 +102,15 @@ class GroupService(GroupReception):
         sealed: bool | None = None,
         hub: str = "",
         group: str = "",
+        owner: str = "",
     ) -> KnownGroup:
-        """Make a group whose owner is this agent.
+        """Make a group whose owner is this agent, or another.
 
         Args:
             sealed: The hub must not be able to read it; None as `groups.seal` says.
             hub: Peer that distributes its messages; empty for this daemon.
             group: Its id; empty for a new one.
+            owner: DID of the agent on whose behalf this one makes it.
         """
         if sealed is None:
             sealed = self._config.seal and bool(hub)
@@ -146,7 +123,7 @@ class GroupService(GroupReception):
         group = group or uuid.uuid4().hex
         if not GROUP_ID.fullmatch(group):
             raise InteractionError(InteractionFault.INVALID, "no id of a group")
-        if self._is_here(group):
+        if self.is_here(group):
             raise ConflictError("there is a group of this id")
         self._check_places()
         await self._take_new(group)
@@ -154,14 +131,20 @@ class GroupService(GroupReception):
             id=group,
             name=name,
             hub=Party(id=self._identities.canonical, address=self._own_url()),
-            owner=self._identities.canonical,
+            owner=owner or self._identities.canonical,
             admins=tuple([await self._did_of(one) for one in admins]),
             policy=policy or GroupPolicy(),
             sealed=sealed,
         )
         if hub:
             return await self._create_at(made, hub)
-        one = GroupHub.create(made, self._shelf, self._wires, own=self._is_own)
+        one = GroupHub.create(
+            made,
+            self._shelf,
+            self._wires,
+            own=self._is_own,
+            founder=self._identities.canonical if owner else "",
+        )
         self._add_hub(one)
         await one.log.durable()
         return self.known(group)
@@ -284,19 +267,27 @@ class GroupService(GroupReception):
         """Approve or deny an application to a group that this agent manages."""
         act = GroupAct.APPROVE if approve else GroupAct.DENY
         known = self._members.get(name)
-        if approve and known is not None and ticket in known.applications:
-            await self._welcome(name, known.applications[ticket].did)
-        await self._change(name, Membership(act=act, ticket=ticket, text=text))
-        if name in self._members:
-            self._members[name].applications.pop(ticket, None)
+        applied = None if known is None else known.applications.find(ticket)
+        if approve and applied is not None:
+            await self._welcome(name, applied.did)
+        decided = Membership(act=act, ticket=ticket, text=text)
+        await self._change(name, decided)
+        if known is not None:
+            await known.note_application(decided)
         return self.known(name)
 
     async def leave(self, name: str) -> KnownGroup:
-        """Leave a group."""
+        """Leave a group, or take back the application to join it."""
         member = self._members.get(name)
-        if member is not None:
+        is_applicant = member is not None and member.state is MemberState.APPLIED
+        if member is not None and not is_applicant:
             member.check_state()
-        await self._change(name, Membership(act=GroupAct.LEAVE))
+        try:
+            await self._change(name, Membership(act=GroupAct.LEAVE))
+        except InteractionError as exc:
+            # The hub forgot the application, or closed the group.
+            if not is_applicant or exc.code not in _NO_GROUP:
+                raise
         if member is not None:
             await member.become(MemberState.LEFT)
         return self.known(name)
@@ -371,31 +362,24 @@ class GroupService(GroupReception):
 
     def known(self, name: str) -> KnownGroup:
         """Return a group; NoGroup if there is none."""
+        problems = self.preset_problems.get(name, ())
         hub = self._hubs.get(name)
-        if hub is not None:
-            now = datetime.now(UTC)
-            is_open = hub.group.state is GroupState.OPEN
-            return KnownGroup(
-                group=hub.group,
-                own=next(
-                    (one.id for one in hub.group.members if self._is_own(one.id)),
-                    self._identities.canonical,
-                ),
-                is_hub=True,
-                state=MemberState.MEMBER if is_open else MemberState.CLOSED,
-                last=hub.log.stored_last,
-                tickets=tuple(one for one in hub.machine.tickets if one.is_open(now)),
-            )
-        member = self._elsewhere(name)
+        if hub is None:
+            return self._elsewhere(name).known(problems)
+        now = datetime.now(UTC)
+        is_open = hub.group.state is GroupState.OPEN
         return KnownGroup(
-            group=member.group,
-            own=member.own,
-            is_hub=False,
-            state=member.state,
-            last=member.log.stored_last,
-            tickets=tuple(member.applications.values()),
-            invitation=member.head,
-            sealing=None if member.sealing is None else member.sealing.desk.view,
+            group=hub.group,
+            own=next(
+                (one.id for one in hub.group.members if self._is_own(one.id)),
+                self._identities.canonical,
+            ),
+            is_hub=True,
+            state=MemberState.MEMBER if is_open else MemberState.CLOSED,
+            last=hub.log.stored_last,
+            tickets=tuple(one for one in hub.machine.tickets if one.is_open(now)),
+            preset=hub.preset,
+            preset_problems=problems,
         )
 
     def all(self) -> list[KnownGroup]:
@@ -403,16 +387,31 @@ class GroupService(GroupReception):
         return [self.known(name) for name in (*self._hubs, *self._members)]
 
     async def watch(
-        self, name: str, *, after: int = 0
+        self,
+        name: str,
+        *,
+        after: int = 0,
+        wanted: Callable[[StoredEvent], bool] | None = None,
     ) -> AsyncGenerator[StoredEvent, None]:
-        """Yield the events of a group from a number on, and wait for new ones."""
-        async with contextlib.aclosing(self.watch_pages(name, after=after)) as pages:
+        """Yield the events of a group from a number on, and wait for new ones.
+
+        Args:
+            wanted: A part of the daemon follows, which counts as no watcher: the
+                events that it has a use for. None for all.
+        """
+        found = self.watch_pages(name, after=after, wanted=wanted)
+        async with contextlib.aclosing(found) as pages:
             async for page in pages:
                 for one in page:
                     yield one
 
     async def watch_pages(
-        self, name: str, *, after: int = 0, early: bool = False
+        self,
+        name: str,
+        *,
+        after: int = 0,
+        early: bool = False,
+        wanted: Callable[[StoredEvent], bool] | None = None,
     ) -> AsyncGenerator[Sequence[StoredEvent], None]:
         """Yield events as `watch` does, all at once that are there.
 
@@ -420,13 +419,16 @@ class GroupService(GroupReception):
             early: Also those that only the hub has stored so far. After a kill they
                 come again, with the same numbers.
         """
-        hub = self._hubs.get(name)
+        hub, within = self._hubs.get(name), wanted is not None
         if hub is None:
-            pages = self._elsewhere(name).log.watch(after=after, early=early)
+            log = self._elsewhere(name).log
+            pages = log.watch(after=after, early=early, within=within)
         else:
-            pages = hub.log.watch(after=after)
+            pages = hub.log.watch(after=after, within=within)
         async with contextlib.aclosing(pages):
             async for page in pages:
+                if wanted is not None:
+                    page = [one for one in page if wanted(one)]
                 yield page if hub is None else [await self._marked(x) for x in page]
 
     async def _marked(self, event: StoredEvent) -> StoredEvent:
@@ -442,9 +444,24 @@ class GroupService(GroupReception):
     @property
     def watchers(self) -> int:
         """Number of those who follow groups now."""
-        logs = [one.log for one in self._hubs.values()]
-        logs += [one.log for one in self._members.values()]
-        return sum(one.watchers for one in logs)
+        at_hubs = sum(one.log.watchers for one in self._hubs.values())
+        return at_hubs + sum(one.log.watchers for one in self._members.values())
+
+    # Tasks that were offered to a group, and that this agent accepted.
+
+    def at_work(self, name: str) -> Sequence[str]:
+        """Return the ids of the offers that were accepted here, and have not ended."""
+        hub = self._hubs.get(name)
+        if hub is None:
+            return self._elsewhere(name).head.at_work
+        own = self.known(name).own
+        offers = hub.machine.offers.all
+        return [x.id for x in offers if x.executor == own and not is_terminal(x.state)]
+
+    async def note_at_work(self, name: str, task: str, *, is_begun: bool) -> None:
+        """Note that an offer is about to be accepted here, or that it has ended."""
+        if name not in self._hubs:
+            await self._elsewhere(name).note_at_work(task, is_begun=is_begun)
 
     async def forget(self, name: str) -> None:
         """Delete what is kept here of a group that this agent is not in any more."""

@@ -33,7 +33,7 @@ __all__ = [
     "event_bytes",
     "head_bytes",
     "late_row",
-    "message_of",
+    "said_in",
     "read_head",
     "stored_copy",
 ]
@@ -319,9 +319,9 @@ def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
     """Return an event of a member's copy as it is stored."""
     mark = "repeated" if event.repeated else mark
     post, data = event.post, event_bytes(event)
-    return StoredEvent(event.number, post.by, 0, data, mark, message_of(post))
+    return StoredEvent(event.number, post.by, 0, data, mark, said_in(post))
 
 
-def message_of(post: GroupPost) -> Message | None:
+def said_in(post: GroupPost) -> Message | None:
     """Return the message that a post has, if it has one."""
     return post.content if isinstance(post.content, Message) else None

@@ -89,6 +89,11 @@ TASK_TOOLS: Final = (
                 "description": "Agents in order, instead of `peer`: the next one gets "
                 "the task when one hands it back.",
             },
+            "group": {
+                "type": "string",
+                "description": "Id of a group, instead of `peer`: its members are "
+                "offered the task, and the first that accepts does it.",
+            },
             "proxy": {
                 "type": "boolean",
                 "description": "With `find`: the next agent gets it also later.",

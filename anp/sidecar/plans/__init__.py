@@ -2,5 +2,7 @@
 
 * `desk`: begins plans, and ends them.
 * `worker`: carries out one plan, also over restarts.
+* `group_offer`: one task that is offered to a group, whose first member to accept
+  does it.
 * `results`: what a part gave, put together for the whole.
 """

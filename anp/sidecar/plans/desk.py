@@ -30,6 +30,7 @@ from anp.interaction.plan import (
 )
 from anp.interaction.states import is_terminal
 from anp.sidecar.discovery.dispatcher import Dispatcher
+from anp.sidecar.groups.service import GroupService
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.plans.worker import PeerAccess, PlanWorker
@@ -52,6 +53,7 @@ class PlanDesk:
         dispatcher: Dispatcher,
         finder: PeerFinder,
         identities: Identities,
+        groups: GroupService,
     ) -> None:
         """Take the parts that give tasks to peers."""
         self._tasks = tasks
@@ -64,6 +66,7 @@ class PlanDesk:
             finder=finder,
             reach=dispatcher.reach,
             own=tuple(dict.fromkeys(own)),
+            groups=groups,
         )
         tasks.desk.plan_worker = partial(PlanWorker, parts_of_daemon=parts)
 

@@ -25,6 +25,7 @@ from anp.interaction.elements import (
     SenderRole,
     Task,
 )
+from anp.interaction.errors import InteractionError
 from anp.interaction.plan import (
     MAX_CANDIDATES,
     VISITED,
@@ -36,8 +37,10 @@ from anp.interaction.plan import (
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.step import Step
 from anp.sidecar.discovery.candidates import Candidates
+from anp.sidecar.groups.service import GroupService
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
+from anp.sidecar.plans.group_offer import GroupOffer
 from anp.sidecar.plans.results import contents_of
 from anp.sidecar.tasks.chronicle import Chronicle, results
 from anp.sidecar.tasks.known import KnownTask, Maker
@@ -69,6 +72,8 @@ class PeerAccess:
     own: tuple[str, ...]
     "Our own DIDs, in every form."
 
+    groups: GroupService
+
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
@@ -88,6 +93,9 @@ class _Outcome:
     known: KnownTask | None = None
     "The last task for it; None when none was begun."
 
+    offer: GroupOffer | None = None
+    "The offer to a group, if that is how it was done."
+
     passed: tuple[dict[str, str], ...] = ()
     "The candidates before that did not take it, with their reasons."
 
@@ -106,6 +114,7 @@ class PlanWorker(Worker):
         self._begun: dict[int, tuple[int, KnownTask]] = {}
         "The newest task for each part, with the number of its candidate."
 
+        self._offered: dict[int, GroupOffer] = {}
         self._starting: set[asyncio.Task[KnownTask]] = set()
         self._told_parts: set[int] = set()
 
@@ -207,6 +216,8 @@ class PlanWorker(Worker):
 
     async def _give_away(self, index: int, subtask: Subtask) -> _Outcome:
         """Have the first candidate do a part that takes it (GBZ-62)."""
+        if subtask.group:
+            return await self._offer(index, subtask)
         offers = await self._offers(index, subtask)
         attempt, known = self._begun.get(index, (0, None))
         passed: list[dict[str, str]] = []
@@ -240,6 +251,55 @@ class PlanWorker(Worker):
             outcome = replace(outcome, reason=f"nobody took it: {reasons}")
         return replace(outcome, passed=tuple(passed))
 
+    async def _offer(self, index: int, subtask: Subtask) -> _Outcome:
+        """Have the first member of a group do a part that accepts it (GBZ-18)."""
+        try:
+            self._offered[index] = offer = self._offer_of(index, subtask)
+            newest = self._daemon.groups.known(subtask.group).last
+            after = await self._kept(f"offer/{index}", str(newest))
+            await offer.run(after=int(after), patience=self._max_wait)
+        except TimeoutError:
+            return _Outcome(TaskState.REJECTED, "no_peer", "no member accepted it")
+        except (AnpError, InteractionError) as exc:
+            return _Outcome(TaskState.REJECTED, "no_peer", str(exc))
+        end = offer.change
+        assert end is not None, "it has ended"
+        return _Outcome(end.state, end.code, end.reason, offer=offer)
+
+    def _offer_of(self, index: int, subtask: Subtask) -> GroupOffer:
+        name, groups = self._names(index, 0)[1], self._daemon.groups
+        own = groups.known(subtask.group).own
+        message = Message(
+            id=str(uuid.uuid4()),
+            session=subtask.group,
+            task=name,
+            sender=own,
+            role=SenderRole.REQUESTER,
+            purpose=MessagePurpose.COMMUNICATION,
+            parts=self._contents[index] or (Part.value({}),),
+        )
+        task = Task(
+            id=name,
+            session=subtask.group,
+            requester=own,
+            executor="",
+            capability=subtask.capability,
+            messages=(message,),
+        )
+        return GroupOffer(groups, subtask.group, task)
+
+    async def _kept(self, key: str, value: str) -> str:
+        """Return a value that stays as it was first, over restarts."""
+
+        def keep(conversation: Conversation) -> Step:
+            conversation.threads[key] = value
+            return Step(is_head_changed=True)
+
+        kept = (await self._sessions.conversation(self._log)).threads.get(key)
+        if kept is None:
+            await self._report.apply(keep)
+        return kept or value
+
     async def _offers(self, index: int, subtask: Subtask) -> list[_Offer]:
         """Return the candidates; those that were found stay the same ones."""
         if subtask.peers:
@@ -254,14 +314,8 @@ class PlanWorker(Worker):
                 return []
             # So that other parts of the same kind go to others first.
             self._daemon.candidates.choose(found[0])
-            kept = json.dumps(offers)
-
-            def keep(conversation: Conversation) -> Step:
-                conversation.threads[key] = str(kept)
-                return Step(is_head_changed=True)
-
             # Before the first is asked: after a restart the order may be another.
-            await self._report.apply(keep)
+            kept = await self._kept(key, json.dumps(offers))
         return [_Offer(address, name) for address, name in json.loads(kept)]
 
     async def _nobody(self, subtask: Subtask) -> str:
@@ -355,6 +409,9 @@ class PlanWorker(Worker):
     async def _find_begun(self, conversation: Conversation) -> None:
         """Find what was started and told before a restart."""
         for index, subtask in enumerate(self._plan.subtasks):
+            if subtask.group and f"offer/{index}" in conversation.threads:
+                with contextlib.suppress(AnpError):
+                    self._offered[index] = self._offer_of(index, subtask)
             most = len(subtask.peers) or MAX_CANDIDATES
             for attempt in reversed(range(most)):
                 session, name = self._names(index, attempt)
@@ -370,6 +427,8 @@ class PlanWorker(Worker):
 
     async def _cancel_rest(self) -> None:
         """Ask for the end of every part that has not ended."""
+        for offer in self._offered.values():
+            await offer.cancel()
         for _, known in self._begun.values():
             with contextlib.suppress(AnpError):
                 await self._daemon.tasks.cancel(known.id)
@@ -383,10 +442,14 @@ class PlanWorker(Worker):
         if outcome.known is not None:
             task = outcome.known.task
             about |= {"task": outcome.known.id, "executor": task.executor}
+        elif outcome.offer is not None:
+            about["executor"] = outcome.offer.executor
         if outcome.passed:
             about["passed"] = [*outcome.passed]
-        is_done = outcome.state == TaskState.COMPLETED and outcome.known is not None
-        if outcome.known is not None and is_done:
+        is_done = outcome.state == TaskState.COMPLETED
+        if outcome.offer is not None and is_done:
+            parts = contents_of(outcome.offer.results)
+        elif outcome.known is not None and is_done:
             log, name = outcome.known.log, outcome.known.task.id
             parts = contents_of(await results(self._sessions, log, name))
         else:
@@ -412,6 +475,9 @@ def _passed(offer: _Offer, outcome: _Outcome) -> dict[str, str]:
 
 
 def _may_have_run(outcome: _Outcome) -> bool:
+    if outcome.offer is not None and outcome.offer.change is not None:
+        change = outcome.offer.change
+        return change.may_have_run or change.state == TaskState.COMPLETED
     if outcome.known is None or outcome.state == TaskState.REJECTED:
         return False
     return outcome.state == TaskState.COMPLETED or outcome.known.task.may_have_run

@@ -68,7 +68,7 @@ def start_task(
     peer: Annotated[
         str,
         typer.Argument(
-            help="Name, DID, URL or URL#DID; left out with --session and --find."
+            help="Name, DID, URL or URL#DID; left out with --session, --find, --group."
         ),
     ] = "",
     capability: Annotated[
@@ -104,6 +104,13 @@ def start_task(
             help="Peers in order, in place of PEER: the next gets what is handed back.",
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP",
+            help="Offer it to a group, in place of PEER: the first to accept does it.",
+        ),
+    ] = None,
     proxy: Annotated[
         bool, typer.Option("--proxy", help="With --find: go on as with --candidate.")
     ] = False,
@@ -132,6 +139,8 @@ def start_task(
         session = client.get(f"/v1/tasks/{segment(needed[0]['task'])}")["session"]
     if candidate:
         body |= {"candidates": candidate, "capability": capability or peer}
+    elif group is not None:
+        body |= {"group": group, "capability": capability or peer}
     else:
         body |= _whom(peer, capability, session=session, find=find)
     body |= _of_plan(proxy=proxy or None, timeout=timeout, parent=parent)

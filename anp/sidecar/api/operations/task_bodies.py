@@ -22,6 +22,7 @@ from anp.sidecar.files.spool import KeptFile
 __all__ = [
     "ContentBody",
     "DependencyBody",
+    "GroupId",
     "MessageBody",
     "PartBody",
     "StartBody",
@@ -32,6 +33,8 @@ __all__ = [
     "parts_of",
     "plan_of",
 ]
+
+GroupId = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]
 
 OwnId = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -86,7 +89,8 @@ class SubtaskBody:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     peer: PeerName | None = None
-    "Name, DID, URL or `URL#DID`; give one of `peer`, `candidates` and `find`."
+    """Name, DID, URL or `URL#DID`; give one of `peer`, `candidates`,
+    `find` and `group`."""
 
     candidates: Annotated[list[PeerName], Field(min_length=1, max_length=8)] | None = (
         None
@@ -95,6 +99,9 @@ class SubtaskBody:
 
     find: Annotated[str, Field(min_length=1, max_length=300)] | None = None
     "Name of a capability: its candidates are the best of the allowed peers."
+
+    group: GroupId | None = None
+    "Group to whose members it is offered: the first one that accepts it does it."
 
     capability: Annotated[str, Field(max_length=300)] = ""
     "Name of the capability; not needed with `find`."
@@ -158,6 +165,10 @@ class StartBody:
     )
     """Peers in order, in place of `peer`: one that hands the task back is followed by
     the next one. This daemon is the executor, and the result names who did it."""
+
+    group: GroupId | None = None
+    """Group to whose members the task is offered, in place of `peer`: the first one
+    that accepts it does it, and its states are told to the whole group."""
 
     proxy: bool = False
     "With `find`: the same with the peers that are found, also after their first word."
@@ -258,24 +269,32 @@ def plan_of(
     Raises:
         ApiError: It is neither this nor that.
     """
-    whole = bool(body.candidates or body.proxy or body.parent)
+    whole = bool(body.candidates or body.proxy or body.parent or body.group)
     if not (whole or body.subtasks):
         if body.timeout is not None:
-            raise ApiError(400, "`timeout` stands with subtasks or candidates")
+            raise ApiError(400, "`timeout` stands with subtasks, candidates or group")
         return None
-    named = (body.peer, body.find, body.candidates or None, body.subtasks or None)
+    named = (
+        body.peer,
+        body.find,
+        body.group,
+        body.candidates or None,
+        body.subtasks or None,
+    )
     more = body.session or body.depends_on or body.notify or body.trust_first_use
     if sum(one is not None for one in named) != 1 or more:
         raise ApiError(
             400,
-            "give one of peer, candidates, find and subtasks, and with subtasks or "
-            "candidates no session, depends_on, notify and trust_first_use",
+            "give one of peer, candidates, find, group and subtasks, and with "
+            "subtasks, candidates or group no session, depends_on, notify and "
+            "trust_first_use",
         )
     bodies = body.subtasks or [
         SubtaskBody(
             peer=body.peer,
             candidates=body.candidates or None,
             find=body.find,
+            group=body.group,
             capability=body.capability,
             text=body.text,
             input=body.input,
@@ -284,8 +303,9 @@ def plan_of(
     ]
     subtasks, contents = [], list[Part]()
     for one in bodies:
-        if sum(who is not None for who in (one.peer, one.candidates, one.find)) != 1:
-            raise ApiError(400, "a subtask has one of peer, candidates and find")
+        whom = (one.peer, one.candidates, one.find, one.group)
+        if sum(who is not None for who in whom) != 1:
+            raise ApiError(400, "a subtask has one of peer, candidates, find and group")
         if one.find is not None and one.capability:
             raise ApiError(400, "`find` stands without capability")
         found = parts_of(one.parts, text=one.text, value=one.input)
@@ -295,6 +315,7 @@ def plan_of(
             Subtask(
                 peers=tuple(peers),
                 find=one.find or "",
+                group=one.group or "",
                 capability=one.capability,
                 parts=len(found),
             )

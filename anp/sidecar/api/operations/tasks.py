@@ -167,7 +167,7 @@ class TaskOperations:
         """Start a task at one peer."""
         if sum(one is not None for one in (body.peer, body.session, body.find)) != 1:
             raise ApiError(
-                400, "give one of peer, session, find, candidates and subtasks"
+                400, "give one of peer, session, find, candidates, group and subtasks"
             )
         needed = [
             one if isinstance(one, DependencyBody) else DependencyBody(task=one)

@@ -69,7 +69,8 @@ class Lines:
         "Take the operations about groups and subscriptions, by their classes."
 
         self.opened: list[Callable[[Line], None]] = []
-        "Are told of each new line, before anything is read from it."
+        """Are told of each new line, before anything is read from it, and of an older
+        one that takes the place of one that ended."""
 
         self.users: list[Callable[[str], bool]] = []
         "Tell if something else than a session needs the lines with a peer."
@@ -128,6 +129,7 @@ class Lines:
         try:
             await line.run()
         finally:
+            was_newest = lines[-1] is line
             lines.remove(line)
             if not lines:
                 self._lines.pop(agent, None)
@@ -135,6 +137,9 @@ class Lines:
             if other is not None:
                 # What was under way on this one is lost.
                 self._tell_all(other)
+                if was_newest:
+                    for told in self.opened:
+                        told(other)
 
     async def close(self) -> None:
         """Dial nobody any more."""

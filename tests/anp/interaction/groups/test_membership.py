@@ -153,6 +153,29 @@ def test_an_application_is_reviewed() -> None:
     assert hub.members == [ALICE, BOB, CAROL]
 
 
+@clause("GBZ-15")
+def test_an_application_is_taken_back() -> None:
+    hub = Hub(BOB)
+    hub.machine.group = replace(hub.machine.group, admins=(BOB,))
+    ticket = hub.do(CAROL, GroupAct.APPLY).answer.ticket
+    hub.refuses(InteractionFault.UNKNOWN_GROUP, DAVE, GroupAct.LEAVE)
+    step = hub.do(CAROL, GroupAct.LEAVE)
+    assert not step.events
+    assert [one.to for one in step.tells] == [ALICE, BOB]
+    told = step.tells[0].content
+    assert (told.act, told.ticket) == (GroupAct.LEAVE, ticket)
+    assert told.member == Party(id=CAROL)
+    # Its repeat changes nothing, and nobody can let it in by it any more.
+    assert not hub.do(CAROL, GroupAct.LEAVE).tells
+    hub.refuses(InteractionFault.STATE, ALICE, GroupAct.APPROVE, ticket=ticket)
+    assert hub.do(CAROL, GroupAct.APPLY).answer.ticket != ticket
+    # One that is denied is told to all admins, so that none of them asks its owner.
+    step = hub.do(
+        ALICE, GroupAct.DENY, ticket=hub.do(CAROL, GroupAct.APPLY).answer.ticket
+    )
+    assert [one.to for one in step.tells] == [CAROL, ALICE, BOB]
+
+
 @clause("GBZ-16")
 def test_a_third_party_that_is_admin_invites_and_reviews() -> None:
     hub = Hub()

@@ -14,7 +14,7 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
-from anp.interaction.sealing.encoding import DidSigner
+from anp.interaction.sealing.encoding import DidSigner, SealingMeans
 from anp.interaction.sealing.epoch import OpenedMessage
 from anp.interaction.sealing.errors import SealingError, SealingFault, Suspicion
 from anp.interaction.sealing.member import SealedMember
@@ -112,9 +112,11 @@ class Agent:
         """Go on from what was stored, as after a kill."""
         self.member = SealedMember.restore(
             self.rows,
-            signer=signer(self.name),
-            verifies=verifies,
-            random_bytes=drawn(f"{self.name} again {len(self.opened)}"),
+            SealingMeans(
+                signer(self.name),
+                verifies,
+                drawn(f"{self.name} again {len(self.opened)}"),
+            ),
         )
 
 
@@ -136,10 +138,8 @@ class Circle:
         """Make an agent that reads the log and is no member yet."""
         member = SealedMember(
             GROUP,
-            owner=did_of(self.owner),
-            signer=signer(name),
-            verifies=verifies,
-            random_bytes=drawn(name),
+            did_of(self.owner),
+            SealingMeans(signer(name), verifies, drawn(name)),
         )
         self.agents[name] = Agent(name, member)
         return self.agents[name]

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from anp.interaction.sealing.encoding import SealingMeans
 from anp.interaction.sealing.errors import SealingError, SealingFault, Suspicion
 from anp.interaction.sealing.member import SealedMember
 from anp.interaction.sealing.membership import ChangeKind, MemberChange
@@ -97,9 +98,7 @@ class Walk(RuleBasedStateMachine):
     def copy(self, name: str) -> SealedMember:
         return SealedMember.restore(
             self.circle.agents[name].rows,
-            signer=signer(name),
-            verifies=verifies,
-            random_bytes=drawn("copy"),
+            SealingMeans(signer(name), verifies, drawn("copy")),
         )
 
     def fed(self, name: str, items: Sequence[Item]) -> set[Suspicion | SealingFault]:

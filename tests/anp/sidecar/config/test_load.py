@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anp.errors import ConfigError
+from anp.interaction.groups.elements import JoinRule
 from anp.sidecar.attachments import AttachmentSpec
 from anp.sidecar.config.load import MAX_FILE, config_files, load_config
 from anp.sidecar.config.schema import default_config_text, field_texts
@@ -129,6 +130,9 @@ MISTAKES = {
     '[[attach]]\nname = "x"\nkind = "python"\ntarget = ":f"': "MODULE:FUNCTION",
     '[[attach]]\nname = "a.b"\nkind = "python"\ntarget = "m:f"': "attach[0].name",
     '[[attach]]\nname = "x"\nkind = "ftp"': "'a2a' or 'inbox', got 'ftp'",
+    '[[group]]\nmembers = ["x"]': "group[0].name is missing",
+    '[[group]]\nname = "x"\nseal = true': "write hub",
+    '[[group]]\nname = "x"\nowner = "a"\nhub = "b"': "write owner or hub",
     "[listen": "not valid TOML",
     "[listen]\n'a b' = 3": "unknown key listen.'a b'",
 }
@@ -150,6 +154,39 @@ def test_a_mistake_is_one_line_with_file_key_and_remedy(
 def test_a_mistake_names_its_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="line 4"):
         load(tmp_path, '[call]\ntimeout = 3\n[listen]\nhots = "x"\n[llm]\nhots = 3\n')
+
+
+def test_a_group_of_the_settings_is_a_typed_entry(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        """
+        [[group]]
+        name = "Nightly build"
+        members = ["tester", "did:key:zPackager"]
+        admins = ["shop"]
+        hub = "relay"
+        seal = true
+        join = "both"
+        history = 50
+        max_members = 8
+        max_message = 10_000
+        rate = 0
+        [[group]]
+        name = "For another"
+        owner = "planner"
+        history = "all"
+        """,
+    )
+    sealed, other = config.group
+    assert (sealed.members, sealed.admins) == (
+        ("tester", "did:key:zPackager"),
+        ("shop",),
+    )
+    assert (sealed.hub, sealed.seal, other.owner) == ("relay", True, "planner")
+    policy = sealed.policy
+    assert (policy.join, policy.history, policy.rate) == (JoinRule.BOTH, 50, 0)
+    assert (policy.max_members, policy.max_message) == (8, 10_000)
+    assert other.policy.history is None
 
 
 def test_two_entries_of_one_name_are_a_mistake(tmp_path: Path) -> None:

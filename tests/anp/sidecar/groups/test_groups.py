@@ -15,6 +15,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import GroupPolicy, JoinRule
 from anp.interaction.operations import TaskUpdate
 from anp.interaction.states import TaskState
+from anp.protocols.gbz import GBZ_GROUPS_URI
 from anp.sidecar.groups.hub import GroupHub
 from anp.sidecar.groups.member import MemberState
 from tests.anp.sidecar.groups.net import (
@@ -404,3 +405,85 @@ async def test_old_groups_and_old_events_go(tmp_path: Path) -> None:
         await until(lambda: is_closed(b, group))
         await a.groups.prune()
         assert a.groups.all() == []
+
+
+async def test_the_older_of_two_lines_serves_when_the_newer_one_ends(
+    tmp_path: Path,
+) -> None:
+    async with net_in(tmp_path, "a", "b") as (_, (a, b)):
+        group = await joined(a, b)
+        await a.groups.post(group, [Part.text("over the first")])
+        assert await texts(b, group, 1) == ["over the first"]
+        target = await a.find("b")
+        newer = await a.open(target, None, [])
+        using = await a.lines.begin(newer, GBZ_GROUPS_URI, lambda: True)
+        await a.groups.post(group, [Part.text("over the second")])
+        await texts(b, group, 2)
+        await using.channel.close("ended")
+        await a.groups.post(group, [Part.text("over the first again")])
+        assert (await texts(b, group, 3))[-1] == "over the first again"
+        assert await b.groups.say(group, note(b, group, "heard")) is not None
+
+
+@clause("GBZ-15")
+async def test_an_application_is_taken_back_and_known_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    async with net_in(tmp_path, "hub", "a", "b") as (net, (hub, a, b)):
+        hub = await net.again(hub, hub_for="listed")
+        policy = GroupPolicy(join=JoinRule.APPLY)
+        group = (await a.groups.create(hub="hub", policy=policy)).group.id
+        await b.groups.apply("hub", group, text="please")
+        await until(lambda: bool(a.groups.known(group).tickets))
+        # The admin at another's hub, and the hub itself, know of it after a kill.
+        a = await net.again(a, kill=True)
+        assert [one.text for one in a.groups.known(group).tickets] == ["please"]
+        known = await b.groups.leave(group)
+        assert known.state is MemberState.LEFT
+        await until(lambda: not a.groups.known(group).tickets)
+        assert not hub.groups.known(group).tickets
+        # It may apply again, also while the admin is away and the hub is killed.
+        await a.stop()
+        await b.groups.apply("hub", group, text="again")
+        hub = await net.again(hub, kill=True, hub_for="listed")
+        a = await net.again(a)
+        await until(lambda: bool(a.groups.known(group).tickets))
+        (ticket,) = a.groups.known(group).tickets
+        await a.groups.answer(group, ticket.id, approve=True)
+        await until(lambda: state(b, group) is MemberState.MEMBER)
+        assert not a.groups.known(group).tickets
+
+
+async def test_an_application_to_a_group_that_ended_is_taken_back(
+    tmp_path: Path,
+) -> None:
+    async with net_in(tmp_path, "a", "b") as (_, (a, b)):
+        group = await joined(a, policy=GroupPolicy(join=JoinRule.APPLY))
+        await b.groups.apply("a", group)
+        await a.groups.close_group(group)
+        assert (await b.groups.leave(group)).state is MemberState.LEFT
+        await b.groups.forget(group)
+
+
+async def test_a_member_killed_after_its_message_was_taken_gets_it_whole(
+    tmp_path: Path,
+) -> None:
+    async with net_in(tmp_path, "a", "b", "c") as (net, (a, b, c)):
+        group = await joined(a, b, c)
+        assert await b.groups.say(group, note(b, group, "before")) is not None
+        await texts(b, group, 1)
+        for pipe in b.pipes:
+            # The hub takes it, and its answer is lost.
+            pipe.other.stuck = True
+        saying = asyncio.create_task(b.groups.say(group, note(b, group, "mine")))
+        assert await texts(a, group, 2) == ["before", "mine"]
+        saying.cancel()
+        b = await net.again(b, kill=True)
+        await a.groups.post(group, [Part.text("after")])
+        assert await texts(b, group, 3) == ["before", "mine", "after"]
+        async for event in b.groups.watch(group, after=4):
+            assert event.mark == "signed"
+            if event.number == 6:
+                break
+        # Nobody else hears it again, and it hears itself no more than that.
+        assert await texts(c, group, 3) == ["before", "mine", "after"]

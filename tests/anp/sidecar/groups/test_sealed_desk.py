@@ -22,7 +22,7 @@ from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.checked_keys import CheckedKeys, signer_of
-from anp.sidecar.groups.sealed_desk import KEYS, SealedDesk
+from anp.sidecar.groups.sealing.sealed_desk import KEYS, SealedDesk
 from anp.sidecar.groups.shelf import SEALED
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -203,3 +203,11 @@ async def test_words_of_the_hub_in_the_name_of_a_member_are_marked() -> None:
     (alarm,) = hub.agents["bob"].desk.view["alarms"]
     assert alarm["by"] == hub.agents["ann"].did
     assert hub.agents["bob"].texts() == []
+    # It is known after a restart, and stored only when there is a new one.
+    desk, signer = hub.agents["bob"].desk, signer_of(hub.identities["bob"])
+    rows = {name: row for name, row in desk.rows().items() if row is not None}
+    again = SealedDesk.open(
+        hub.machine.group, rows, signer=signer, keys=hub.agents["bob"].keys
+    )
+    assert again.view == desk.view
+    assert "alarms" not in desk.rows()

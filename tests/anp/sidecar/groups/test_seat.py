@@ -9,9 +9,10 @@ import pytest
 from anp.interaction.elements import Message, Part, PartKind, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.operations import GroupAct, Membership
+from anp.interaction.sealing.encoding import SealingMeans
 from anp.interaction.sealing.errors import SealingFault, Suspicion
 from anp.interaction.sealing.membership import MemberRank
-from anp.sidecar.groups.seat import SealedSeat, SeatAlarm
+from anp.sidecar.groups.sealing.seat import SealedSeat, SeatAlarm
 from tests.anp.interaction.sealing.circle import (
     GROUP,
     NOW,
@@ -51,9 +52,7 @@ class Hub:
         seat = SealedSeat(
             GROUP,
             did_of("ann"),
-            signer=signer(name),
-            verifies=verifies,
-            random_bytes=drawn(name),
+            SealingMeans(signer(name), verifies, drawn(name)),
         )
         self.seats[name] = seat
         self.read[name], self.numbers[name], self.rows[name] = [], [], {}
@@ -116,9 +115,7 @@ class Hub:
     def restart(self, name: str) -> None:
         self.seats[name] = SealedSeat.restore(
             self.rows[name],
-            signer=signer(name),
-            verifies=verifies,
-            random_bytes=drawn(f"{name} again"),
+            SealingMeans(signer(name), verifies, drawn(f"{name} again")),
         )
 
 

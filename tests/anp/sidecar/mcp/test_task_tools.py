@@ -15,4 +15,5 @@ def test_a_task_in_parts_is_started_by_the_tool_as_by_the_api() -> None:
     offered = start.input_schema["properties"].keys()
     assert offered <= {one.name for one in fields(StartBody)}
     parts = {"subtasks", "candidates", "dispatch", "wait", "timeout", "parent", "proxy"}
+    parts.add("group")
     assert parts <= offered

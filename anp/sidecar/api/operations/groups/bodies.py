@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from anp.interaction.groups.elements import GroupPolicy, JoinRule
-from anp.sidecar.api.operations.task_bodies import ContentBody
+from anp.interaction.groups.elements import GroupPolicy
+from anp.sidecar.api.operations.task_bodies import ContentBody, GroupId
 from anp.sidecar.api.requests import PeerName
 from anp.sidecar.api.table import STRICT
 
@@ -21,8 +21,6 @@ __all__ = [
     "RemoveBody",
     "TicketBody",
 ]
-
-GroupId = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]
 
 Words = Annotated[str, Field(max_length=8192)]
 
@@ -48,14 +46,9 @@ class PolicyBody:
 
     def policy(self) -> GroupPolicy:
         """Return what the body says."""
-        history: int | None = 0
-        if self.history == "all":
-            history = None
-        elif isinstance(self.history, int):
-            history = self.history
-        return GroupPolicy(
-            join=JoinRule(self.join),
-            history=history,
+        return GroupPolicy.of(
+            join=self.join,
+            history=self.history,
             max_members=self.max_members,
             max_message=self.max_message,
             rate=self.rate,

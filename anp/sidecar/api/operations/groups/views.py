@@ -13,7 +13,7 @@ from anp.interaction.groups.hub_records import Ticket
 from anp.protocols.gbz.group_words import NOT_SIGNED
 from anp.protocols.timestamps import read_timestamp
 from anp.sidecar.calls.events import Event
-from anp.sidecar.groups.agent import message_in
+from anp.sidecar.groups.frames import message_in
 from anp.sidecar.groups.service import KnownGroup
 from anp.sidecar.groups.shelf import StoredEvent
 
@@ -113,7 +113,18 @@ class GroupSealingView:
     "`owner`, `admin` or `member` by DID."
 
     alarms: Sequence[GroupAlarmView]
-    "The newest ones since the daemon started, at most 100."
+    "The newest ones, at most 100; they outlive a restart."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPresetView:
+    """The `[[group]]` of the settings that a group was made for."""
+
+    members: Sequence[str]
+    "DIDs that it names as members, those included that declined or left."
+
+    problems: Sequence[str]
+    "Parts of it that are not in effect, with the reasons."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +175,9 @@ class GroupView:
     waiting: Sequence[GroupTicketView]
     "Open invitations and applications, for those who manage the group."
 
+    preset: GroupPresetView | None
+    "The part of the settings that this group follows, if it was made for one."
+
     invitation: GroupInvitationView | None
     "The invitation of this agent, while it has not answered."
 
@@ -211,6 +225,9 @@ def group_view(known: KnownGroup) -> GroupView:
         sealed=group.sealed,
         sealing=_sealing(known.sealing),
         waiting=[_ticket(one) for one in known.tickets],
+        preset=None
+        if known.preset is None
+        else GroupPresetView(members=known.preset, problems=known.preset_problems),
         invitation=invitation,
     )
 

@@ -65,11 +65,20 @@ function header(found, waiting, tools) {
       ["History for new members", String(found.policy.history)],
       ["Changes of members", number(found.epoch)],
     ])),
+    alarms(found),
     members(found, tools),
     manages(found) && found.state === "member"
       ? h("p", { class: "actions" }, action("Close the group", { id: "close-group", kind: "danger", path: `/v1/groups/${found.id}/close`, done: "The group is closed.", ask: { title: "Close this group?", text: "Nothing can be said in it any more.", yes: "Yes, close it" } }, tools))
       : null,
   ];
+}
+
+// Signs that the hub of a sealed group, or a member, does what it should not.
+function alarms(found) {
+  const known = found.sealing?.alarms ?? [];
+  if (!known.length) return null;
+  const rows = [...known].reverse().map((one) => [when(one.at), chip(one.code, "bad"), peer(one.by), words(one.text, 300)]);
+  return section("Alarms", table("Alarms", ["Time", "Code", "In the name of", "Words"], rows, ""));
 }
 
 const manages = (found) => found.owner === found.own || found.admins.includes(found.own);

@@ -23,7 +23,7 @@ export async function show(_, tools) {
         ["Group", "State", "Members", "Events", "Hub", "Owner"],
         groups.map((one) => [
           h("a", { class: "first", href: `#/groups/${one.id}` }, one.name ? words(one.name, 80) : short(one.id, 12)),
-          [state(one), one.sealed ? [" ", sealed()] : null],
+          [state(one), one.sealed ? [" ", sealed()] : null, one.sealing?.alarms.length ? [" ", chip("alarms", "bad")] : null],
           number(one.members.length),
           number(one.last),
           one.is_hub ? "this daemon" : peer(one.hub),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from anp.interaction.elements import Message
@@ -17,8 +17,9 @@ from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.member_copy import CopyEvent
 from anp.protocols.gbz.sealed_message import keys_of
 from anp.protocols.gbz.writer import json_bytes, written_message
+from anp.sidecar.groups.frames import own_post
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.sealed_desk import SealedDesk
+from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import StoredEvent
 
 __all__ = ["MemberSeal"]
@@ -36,7 +37,7 @@ class MemberSeal:
         log: GroupLog,
         *,
         queue: Callable[[Message], dict[str, Any]],
-        send: Callable[[Sequence[Mapping[str, Any]]], None],
+        send: Callable[[Sequence[dict[str, Any]]], None],
     ) -> None:
         """Go on with a desk.
 
@@ -104,8 +105,11 @@ class MemberSeal:
             self._doing.add(task)
             task.add_done_callback(self._doing.discard)
 
-    def refused(self, frame: Mapping[str, Any], message: Message, code: str) -> bool:
+    def refused(self, frame: dict[str, Any], code: str) -> bool:
         """Take the hub's refusal of a frame; return whether it goes once more."""
+        message = own_post(frame).content
+        if not isinstance(message, Message):
+            return False
         if keys_of(message) is None:
             self.desk.refused(message)
             self._log.put((), rows=self.desk.rows())

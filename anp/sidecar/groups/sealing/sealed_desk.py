@@ -6,6 +6,7 @@ and stores the rows of each together with the event.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections import deque
@@ -18,12 +19,12 @@ from anp.interaction.elements import Message
 from anp.interaction.groups.elements import Group
 from anp.interaction.groups.member_copy import CopyEvent
 from anp.interaction.groups.operations import GroupPost, Membership
-from anp.interaction.sealing.encoding import DidSigner
+from anp.interaction.sealing.encoding import DidSigner, SealingMeans
 from anp.protocols.gbz.group_writer import write_distributed
 from anp.protocols.gbz.sealed_message import keys_of, sealed_of
 from anp.protocols.gbz.writer import written_message
 from anp.sidecar.groups.checked_keys import CheckedKeys, named_keys
-from anp.sidecar.groups.seat import SealedSeat, SeatAlarm, SeatStep
+from anp.sidecar.groups.sealing.seat import SealedSeat, SeatStep
 from anp.sidecar.groups.shelf import LOCKED, SEALED, event_bytes
 
 __all__ = ["KEYS", "SealedDesk", "TakenEvent"]
@@ -37,7 +38,10 @@ REFUSED: Final = "forged"
 "Mark of what was not sealed, or could not be opened."
 
 MAX_ALARMS: Final = 100
-"Newest alarms of a group that are shown."
+"Newest alarms of a group that are kept."
+
+ALARMS: Final = "alarms"
+"Name of the row with the alarms, besides those of the seat."
 
 # Words of the hub about a frame, which stay when its content is replaced.
 _OF_HUB: Final = frozenset({"op", "groupId"})
@@ -62,8 +66,11 @@ class SealedDesk:
         self._seat = seat
         self._keys = keys
         self._group = group
-        self.alarms: deque[tuple[datetime, SeatAlarm]] = deque(maxlen=MAX_ALARMS)
-        "Signs that hub or members do what they should not, with their times."
+        self.alarms: deque[dict[str, Any]] = deque(maxlen=MAX_ALARMS)
+        """Signs that hub or members do what they should not, each as JSON: `at` in
+        seconds since 1970, and the fields of `SeatAlarm`."""
+
+        self._has_news = False
 
     @classmethod
     def open(
@@ -76,20 +83,16 @@ class SealedDesk:
     ) -> SealedDesk:
         """Return the desk of a group; without rows it begins."""
         keys.trust(signer)
-        if rows:
-            seat = SealedSeat.restore(
-                rows, signer=signer, verifies=keys, random_bytes=os.urandom
-            )
+        means = SealingMeans(signer, keys, os.urandom)
+        rest = {name: row for name, row in rows.items() if name != ALARMS}
+        if rest:
+            seat = SealedSeat.restore(rest, means)
         else:
-            seat = SealedSeat(
-                group.id,
-                group.owner,
-                signer=signer,
-                verifies=keys,
-                random_bytes=os.urandom,
-            )
+            seat = SealedSeat(group.id, group.owner, means)
         seat.admins = frozenset(group.admins)
-        return cls(seat, keys, group.id)
+        found = cls(seat, keys, group.id)
+        found.alarms += json.loads(rows.get(ALARMS, b"[]"))
+        return found
 
     @property
     def view(self) -> dict[str, Any]:
@@ -97,15 +100,7 @@ class SealedDesk:
         return {
             "epoch": self._seat.epoch,
             "members": {did: str(one) for did, one in self._seat.members.items()},
-            "alarms": [
-                {
-                    "at": at.timestamp(),
-                    "code": str(one.code),
-                    "by": one.by,
-                    "text": one.text,
-                }
-                for at, one in self.alarms
-            ],
+            "alarms": [*self.alarms],
         }
 
     def found(self) -> list[Message]:
@@ -130,7 +125,11 @@ class SealedDesk:
 
     def rows(self) -> dict[str, bytes | None]:
         """Return the rows that changed since the last time."""
-        return self._seat.changed_rows()
+        rows = self._seat.changed_rows()
+        if self._has_news:
+            rows[ALARMS] = json.dumps([*self.alarms]).encode("utf-8")
+            self._has_news = False
+        return rows
 
     async def learn(self, post: GroupPost) -> None:
         """Check the keys of DIDs that something names, before it is taken."""
@@ -182,7 +181,15 @@ class SealedDesk:
         self, event: CopyEvent, step: SeatStep, found: Message | None, mark: str
     ) -> tuple[TakenEvent, SeatStep]:
         for one in step.alarms:
-            self.alarms.append((datetime.now(UTC), one))
+            self.alarms.append(
+                {
+                    "at": datetime.now(UTC).timestamp(),
+                    "code": str(one.code),
+                    "by": one.by,
+                    "text": one.text,
+                }
+            )
+            self._has_news = True
             logger.warning(
                 "sealed group suspect group=%s number=%d by=%s code=%s: %s",
                 self._group,

@@ -18,8 +18,7 @@ from typing import Any, Final
 from anp.interaction.elements import Message
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.operations import GroupAct, Membership
-from anp.interaction.sealing.encoding import DidSigner, DidVerifier
-from anp.interaction.sealing.epoch import RandomBytes
+from anp.interaction.sealing.encoding import SealingMeans
 from anp.interaction.sealing.errors import SealingError, SealingFault, Suspicion
 from anp.interaction.sealing.member import SealedMember
 from anp.interaction.sealing.membership import ChangeKind, MemberChange, MemberRank
@@ -97,35 +96,20 @@ class _Seated:
 class SealedSeat:
     """One member's seat in a sealed group."""
 
-    def __init__(
-        self,
-        group: str,
-        owner: str,
-        *,
-        signer: DidSigner,
-        verifies: DidVerifier,
-        random_bytes: RandomBytes,
-    ) -> None:
+    def __init__(self, group: str, owner: str, means: SealingMeans) -> None:
         """Take a seat in a group that `owner` founded, which may be ourselves."""
         self.admins: frozenset[str] = frozenset()
         "Agents that become admins when we, as the owner, let them in."
 
-        self._me = signer.did
+        self._me = means.signer.did
         self._group = group
-        self._random = random_bytes
         self._seated = _Seated()
         self._said: dict[str, bytes] = {}
         "Our messages that have no place yet, in clear, by the id that the hub sees."
 
         self._said_changed: set[str] = set()
         self._is_changed = True
-        self._member = SealedMember(
-            group,
-            owner=owner,
-            signer=signer,
-            verifies=verifies,
-            random_bytes=random_bytes,
-        )
+        self._member = SealedMember(group, owner, means)
 
     @property
     def members(self) -> Mapping[str, MemberRank]:
@@ -399,23 +383,10 @@ class SealedSeat:
         return rows
 
     @classmethod
-    def restore(
-        cls,
-        rows: Mapping[str, bytes],
-        *,
-        signer: DidSigner,
-        verifies: DidVerifier,
-        random_bytes: RandomBytes,
-    ) -> SealedSeat:
+    def restore(cls, rows: Mapping[str, bytes], means: SealingMeans) -> SealedSeat:
         """Return the seat of its stored rows."""
         value = json.loads(rows[SEAT])
-        found = cls(
-            value["group"],
-            value["owner"],
-            signer=signer,
-            verifies=verifies,
-            random_bytes=random_bytes,
-        )
+        found = cls(value["group"], value["owner"], means)
         found._seated = _Seated(
             welcome=set(value["welcome"]),
             wanted=value["wanted"],
@@ -433,8 +404,6 @@ class SealedSeat:
             if name != SEAT and not name.startswith(SAID)
         }
         if rest:
-            found._member = SealedMember.restore(
-                rest, signer=signer, verifies=verifies, random_bytes=random_bytes
-            )
+            found._member = SealedMember.restore(rest, means)
         found._is_changed = False
         return found
