@@ -251,6 +251,7 @@ class Database:
         self._folder = Path(os.path.abspath(folder))
         self._lock_timeout = lock_timeout
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="anpd-store")
+        self._ident = self._thread.submit(threading.get_ident).result()
         self._cache: PlainCache | None = None
         self._writes = 0
         self._seen: OrderedDict[str, float] = OrderedDict()
@@ -278,6 +279,11 @@ class Database:
     def mail(self, box: str, after: str, wait: float) -> tuple[str, list[bytes]]:
         """See `StoreBackend.mail`."""
         raise StoreUnavailable("cache: no other daemon uses a store in a folder")
+
+    @property
+    def thread(self) -> ThreadPoolExecutor | None:
+        """See `StoreBackend.thread`; None once it is closed, which work then finds."""
+        return self._thread if self.is_open else None
 
     @property
     def writes(self) -> int | None:
@@ -380,6 +386,8 @@ class Database:
 
     def _in_thread(self, work: Callable[[], T]) -> T:
         try:
+            if threading.get_ident() == self._ident:
+                return work()
             return self._thread.submit(work).result()
         except (sqlite3.Error, diskcache.Timeout, OSError) as exc:
             raise _unavailable(exc, self._folder) from exc

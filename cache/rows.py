@@ -6,6 +6,7 @@ A value is JSON or bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -102,6 +103,14 @@ class StoreBackend(Protocol):
     @property
     def is_shared(self) -> bool:
         """True when daemons on other machines may use the same rows."""
+        ...
+
+    @property
+    def thread(self) -> Executor | None:
+        """The thread in which all work is done anyhow; None if any thread will do.
+
+        Work that is given to it directly waits for one thread, and not for two.
+        """
         ...
 
     def read(self, work: Callable[[Rows], T]) -> T:

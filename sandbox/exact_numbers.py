@@ -133,11 +133,15 @@ class ExactEncoder(json.JSONEncoder):
             return False
 
     def _holds(self, value: Any) -> bool:
-        if isinstance(value, dict):
+        kind = type(value)
+        if kind is dict or isinstance(value, dict):
             value = value.values()
-        elif not isinstance(value, list | tuple):
+        elif kind is not list and not isinstance(value, list | tuple):
             return self._is_exact(value)
-        return any(type(one) not in PLAIN and self._holds(one) for one in value)
+        for one in value:  # noqa: SIM110 - a generator costs more than what it looks at
+            if type(one) not in PLAIN and self._holds(one):
+                return True
+        return False
 
     def _is_exact(self, value: Any) -> bool:
         if isinstance(value, float):

@@ -34,6 +34,7 @@ class Pipe:
         self.connection = connection
         self._outbox: asyncio.Queue[str | bytes | None] = asyncio.Queue()
         self._finished = False
+        self._is_due = False
 
     @property
     def address(self) -> str:
@@ -72,7 +73,18 @@ class Pipe:
             connection.protocol.send_binary(data)
         else:
             connection.protocol.send_text(data)
-        connection.send_data()
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._send_put)
+
+    def _send_put(self) -> None:
+        """Send all that was put in this round of the loop with one write."""
+        self._is_due = False
+        connection = self.connection
+        if connection.protocol.state is State.OPEN:
+            connection.transport.write(b"".join(connection.protocol.data_to_send()))
+        else:
+            connection.send_data()
 
     def finish(self) -> None:
         """Have `write` return when everything before is sent."""

@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import stat
+from functools import cached_property
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -93,7 +94,7 @@ class PrivateKey:
         """The public key: Ed25519 32 bytes, P-256 as uncompressed point 65 bytes."""
         return self._public_bytes
 
-    @property
+    @cached_property
     def public_key(self) -> PublicKey:
         """The public key as documents have it."""
         return key_of_bytes(self.kind, self._public_bytes)

@@ -91,8 +91,7 @@ class PublicKey:
     @property
     def multibase(self) -> str:
         """The key as `Multikey` writes it, which also is the id of its `did:key`."""
-        encoded = base58.encode(_PREFIXES[self.kind] + self._compressed())
-        return f"z{encoded}"
+        return _multibase_of(self)
 
     @property
     def jwk(self) -> dict[str, str]:
@@ -144,6 +143,11 @@ class PublicKey:
 def _point_of(kind: KeyKind, data: bytes) -> ec.EllipticCurvePublicKey:
     # Checking that a point is on its curve costs as much as half a signature.
     return ec.EllipticCurvePublicKey.from_encoded_point(_CURVES[kind], data)
+
+
+@lru_cache(maxsize=1024)
+def _multibase_of(key: PublicKey) -> str:
+    return f"z{base58.encode(_PREFIXES[key.kind] + key._compressed())}"
 
 
 def key_of_bytes(kind: KeyKind, data: bytes) -> PublicKey:

@@ -20,17 +20,26 @@ async def _by_turns(members: int, given: argparse.Namespace) -> dict[str, Any]:
     wanted = {"deliveries": given.deliveries, "size": given.size}
     ours: list[dict[str, Any]] = []
     theirs: list[dict[str, Any]] = []
-    async with Ours.running(members, seal=given.seal) as group:
+    mixed = given.answers == "mixed"
+    async with Ours.running(members, seal=given.seal, mixed=mixed) as group:
         await group.measure(rounds=10, deliveries=members * 20, size=given.size)
         for _ in range(given.turns):
             ours.append(await group.measure(rounds=given.rounds, **wanted))
             if not given.alone:
                 theirs.append(
                     await asyncio.to_thread(
-                        measure, members, rounds=given.rounds, **wanted
+                        measure,
+                        members,
+                        rounds=given.rounds,
+                        to_all=given.answers == "all",
+                        **wanted,
                     )
                 )
-    found: dict[str, Any] = {"members": members, "sealed": given.seal}
+    found: dict[str, Any] = {
+        "members": members,
+        "sealed": given.seal,
+        "answers": given.answers,
+    }
     for name in ("p50_ms", "deliveries_per_s"):
         found[name] = statistics.median(one[name] for one in ours)
         if theirs:
@@ -49,6 +58,13 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=256, help="Bytes of a post.")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--seal", action="store_true", help="The group is sealed.")
+    parser.add_argument(
+        "--answers",
+        choices=("all", "mixed", "unlike"),
+        default="all",
+        help="all: they go to the group, on both sides. mixed: to the sender alone, on "
+        "both sides. unlike: to the group with us, to the sender alone with SLIM.",
+    )
     parser.add_argument("--alone", action="store_true", help="Ours without SLIM.")
     given = parser.parse_args()
     for members in given.members:

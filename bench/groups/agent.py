@@ -60,17 +60,22 @@ class Agent:
             self._free.append((reader, writer))
             return answer
 
-    async def events(
+    def events(
         self, group: str, after: int = 0, *, ready: Callable[[], None] | None = None
     ) -> AsyncIterator[dict[str, Any]]:
-        """Yield the events of a group, until the daemon ends.
+        """Yield the events of a group; see `follow`."""
+        return self.follow(f"/v1/groups/{group}/events", after, ready=ready)
+
+    async def follow(
+        self, path: str, after: int = 0, *, ready: Callable[[], None] | None = None
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the events of a group or a task, until it or the daemon ends.
 
         Args:
             ready: Called when the daemon has begun to watch.
         """
         reader, writer = await self._connect()
         try:
-            path = f"/v1/groups/{group}/events"
             writer.write(self._head("GET", path, f"Last-Event-ID: {after}\r\n"))
             status = await reader.readline()
             if b" 200 " not in status:

@@ -20,6 +20,13 @@ __all__ = ["Home", "join", "start_all"]
 ROOT: Final = Path(__file__).parents[2]
 START_TIMEOUT: Final = 180.0
 
+DESK: Final = {
+    "name": "help",
+    "description": "Helps for a while.",
+    "input_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+}
+"The capability by which a member takes the task about which it answers."
+
 
 class Home:
     """One home, its daemon, and the agent's program."""
@@ -44,6 +51,21 @@ class Home:
     def address(self) -> str:
         """The address that others invite."""
         return f"{self.url}#{self.did}"
+
+    def attach_inbox(self) -> None:
+        """Have an agent that takes tasks and tells of them, before the daemon runs."""
+        self.path.mkdir(mode=0o700)
+        declared = self.path / "desk.json"
+        declared.write_text(json.dumps([DESK]))
+        subprocess.run(
+            [
+                *(sys.executable, "-m", "anp", "--home", str(self.path), "attach"),
+                *("inbox", "desk", "--capabilities", str(declared), "--expose", "*"),
+            ],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
     def begin(self, *, module: Sequence[str] = ("anp",)) -> None:
         """Start the daemon, at the port that it had before."""

@@ -30,19 +30,24 @@ AT_ONCE: Final = 32
 class Ours:
     """A running group that can be measured again and again."""
 
-    def __init__(self, sender: Home, group: str, members: int) -> None:
+    def __init__(self, sender: Home, group: str, members: int, asks: str) -> None:
         self._sender = sender
         self._group = group
         self._members = members
+        self._asks = asks
         self._answers: asyncio.Queue[str] = asyncio.Queue()
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, members: int, *, seal: bool) -> AsyncIterator[Ours]:
+    async def running(
+        cls, members: int, *, seal: bool, mixed: bool = False
+    ) -> AsyncIterator[Ours]:
         """Run a group for a block.
 
         Args:
             members: Members besides the sender.
+            mixed: Answers go to the sender alone, as messages about a task that it
+                gave each member; else to the whole group.
         """
         with tempfile.TemporaryDirectory() as name:
             names = ["sender", *(f"member-{number}" for number in range(members))]
@@ -51,21 +56,26 @@ class Ours:
             all_homes = [*homes, *([hub] if hub else [])]
             programs = None
             try:
+                for one in homes[1:] if mixed else ():
+                    one.attach_inbox()
                 await start_all(all_homes)
                 if hub is not None:
                     allow = {"peer": homes[0].did}
                     await hub.agent.ask("POST", "/v1/peers/allow", allow)
-                sealed = {"sealed": True} if seal else {}
+                sealed = {"seal": True} if seal else {}
                 group = await join(homes[0], homes[1:], hub=hub, **sealed)
                 programs = _programs(group, homes[1:])
                 assert programs.stdout is not None
                 await asyncio.to_thread(programs.stdout.readline)
-                made = cls(homes[0], group, members)
-                listening = asyncio.create_task(made._listen())
+                made = cls(homes[0], group, members, "&" if mixed else "?")
+                listening = [asyncio.create_task(made._listen())]
+                if mixed:
+                    listening += [await made._give_task(one) for one in homes[1:]]
                 try:
                     yield made
                 finally:
-                    listening.cancel()
+                    for task in listening:
+                        task.cancel()
             finally:
                 if programs is not None:
                     programs.kill()
@@ -83,7 +93,7 @@ class Ours:
         times, filler = [], "x" * (size - 1)
         for _ in range(rounds):
             began = time.perf_counter()
-            posting = asyncio.create_task(self._post("?" + filler))
+            posting = asyncio.create_task(self._post(self._asks + filler))
             for _ in range(self._members):
                 await self._answers.get()
             times.append((time.perf_counter() - began) * 1000)
@@ -117,6 +127,24 @@ class Ours:
     async def _post(self, text: str) -> None:
         path = f"/v1/groups/{self._group}/messages"
         await self._sender.agent.ask("POST", path, {"text": text})
+
+    async def _give_task(self, member: Home) -> asyncio.Task[None]:
+        """Give a member a task, and listen to what it says about it."""
+        agent = self._sender.agent
+        body = {
+            "peer": member.address,
+            "trust_first_use": True,
+            "capability": "desk.help",
+            "input": {},
+        }
+        task = (await agent.ask("POST", "/v1/tasks", body))["id"]
+
+        async def listen() -> None:
+            async for event in agent.follow(f"/v1/tasks/{task}/events"):
+                if text_of(event).startswith("answer"):
+                    self._answers.put_nowait("answer")
+
+        return asyncio.create_task(listen())
 
     async def _listen(self) -> None:
         agent = self._sender.agent

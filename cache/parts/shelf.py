@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -322,6 +323,11 @@ class StoreBase:
     def is_shared(self) -> bool:
         """True when other daemons may use the same store."""
         return self._database.is_shared
+
+    @property
+    def thread(self) -> Executor | None:
+        """See `StoreBackend.thread`."""
+        return self._database.thread
 
     @property
     def writes(self) -> int | None:

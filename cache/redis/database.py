@@ -107,6 +107,11 @@ class RedisDatabase:
         """See `StoreBackend.is_shared`."""
         return True
 
+    @property
+    def thread(self) -> None:
+        """See `StoreBackend.thread`: work waits for the server, and not here."""
+        return None
+
     def read(self, work: Callable[[Rows], T]) -> T:
         """See `StoreBackend.read`; in an outage it reads rows that were read lately."""
 

@@ -13,6 +13,7 @@ from diskcache.core import DEFAULT_SETTINGS
 
 from cache.disk import SETTINGS, Database, PlainCache
 from cache.errors import StoreUnavailable
+from cache.parts.groups import GroupChange
 from cache.store import Store, StoreLimits
 from tests.cache.samples import PIN, trio
 
@@ -59,6 +60,16 @@ def test_a_closed_store_says_so_and_closes_twice(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         store.pins()
+
+
+def test_work_in_the_store_s_own_thread_waits_for_no_other(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        thread = store.thread
+        assert thread is not None
+        change = GroupChange(group="g", at=1.0, content=b"head")
+        thread.submit(store.save_group, change).result(timeout=2)
+        assert [one.content for one in store.groups()] == [b"head"]
+    assert store.thread is None
 
 
 def test_closing_leaves_one_file(tmp_path: Path) -> None:

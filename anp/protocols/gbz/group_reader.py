@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ from anp.protocols.gbz.reader import (
 from anp.protocols.gbz.words import GbzOperation
 from anp.protocols.line import FurtherFrame, InvalidFrame, OperationFrame
 
-__all__ = ["MAX_MEMBERS", "read_group_frame"]
+__all__ = ["MAX_MEMBERS", "read_group_frame", "read_signature"]
 
 MAX_MEMBERS: Final = 1024
 "Most members of a group."
@@ -198,6 +199,15 @@ def _membership(act: GroupAct, fields: Fields) -> Membership:
     if act is GroupAct.CREATE and found.group is None:
         raise invalid("a frame: group is absent")
     return found
+
+
+def read_signature(frame: Mapping[str, Any]) -> GroupSignature | None:
+    """Return the signature on the JSON object of a frame, or None.
+
+    Raises:
+        InteractionError: It is not valid.
+    """
+    return _signature(Fields({"signature": frame.get("signature")}, "a frame"))
 
 
 def _signature(fields: Fields) -> GroupSignature | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Any
 
 from anp.interaction.elements import (
@@ -83,7 +84,7 @@ def write_frame(
     return data
 
 
-def json_bytes(value: dict[str, Any]) -> bytes:
+def json_bytes(value: Mapping[str, Any]) -> bytes:
     """Return the bytes of a frame; JsonError if it cannot be written as JSON."""
     try:
         text = write_json(

@@ -61,7 +61,7 @@ def work_of(event: StoredEvent) -> GroupContent | None:
 
 def message_of(event: StoredEvent) -> Message | None:
     """Return the message that an event is, or None for any other event."""
-    return message_in(event.frame())
+    return event.message or message_in(event.frame())
 
 
 def message_in(frame: dict[str, Any]) -> Message | None:

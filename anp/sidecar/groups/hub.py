@@ -35,7 +35,7 @@ from anp.interaction.groups.operations import (
 from anp.protocols.gbz.group_writer import group_frame, write_distributed
 from anp.sidecar.groups.fleet.branches import Branches
 from anp.sidecar.groups.log import GroupLog
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, said_in
 from anp.sidecar.groups.tickets import TicketNews
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.peers.policy import agent_name
@@ -474,7 +474,8 @@ def _stored(event: GroupEvent) -> StoredEvent:
     data = write_distributed(
         frame, number=event.number, epoch=event.epoch, at=event.at, by=event.by
     )
-    return StoredEvent(event.number, event.by, event.ref, data)
+    said = said_in(event.post)
+    return StoredEvent(event.number, event.by, event.ref, data, message=said)
 
 
 def _replayed(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 from anp.channel.stranger_work import counted
@@ -370,16 +371,13 @@ class GroupLog:
         is_open: bool,
         rows: Mapping[str, bytes | None],
     ) -> None:
+        save = partial(
+            self._shelf.save, self.group, batch, head, is_open=is_open, rows=rows
+        )
         while True:
             try:
-                await asyncio.to_thread(
-                    self._shelf.save,
-                    self.group,
-                    batch,
-                    head,
-                    is_open=is_open,
-                    rows=rows,
-                )
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(self._shelf.thread, save)
             except (LeaseLost, LogConflict):
                 raise
             except CacheError as exc:

@@ -23,7 +23,6 @@ from anp.interaction.groups.operations import (
     Membership,
 )
 from anp.interaction.states import is_terminal
-from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.gbz.group_writer import group_frame
 from anp.sidecar.groups.member import MemberState, StoredMember
 from anp.sidecar.groups.reception import (
@@ -33,6 +32,7 @@ from anp.sidecar.groups.reception import (
     NoGroup,
 )
 from anp.sidecar.groups.shelf import StoredEvent
+from anp.sidecar.groups.signatures import SIGNED
 from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.groups.wires import next_ref
 from anp.sidecar.peers.policy import agent_name
@@ -429,11 +429,13 @@ class GroupService(GroupReception):
 
     async def _marked(self, event: StoredEvent) -> StoredEvent:
         """Check the signature at the hub, which distributes without looking at it."""
-        found = read_group_frame(event.data, max_size=len(event.data))
-        post = found.operation
-        if isinstance(post, GroupPost) and post.signature is not None:
-            return replace(event, mark=await self._signatures.mark(post))
-        return event
+        frame = event.frame()
+        if "signature" not in frame:
+            return event
+        if self._is_own(event.by):
+            # Only this daemon puts its own words here.
+            return replace(event, mark=SIGNED)
+        return replace(event, mark=await self._signatures.mark_bytes(event.data, frame))
 
     @property
     def watchers(self) -> int:

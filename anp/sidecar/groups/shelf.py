@@ -8,13 +8,16 @@ import json
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from anp.interaction.elements import Message
 from anp.interaction.groups.member_copy import CopyEvent
+from anp.interaction.groups.operations import GroupPost
 from anp.protocols.gbz.group_writer import write_distributed
 from anp.protocols.gbz.writer import json_bytes
 from anp.sidecar.home.rest_cipher import RestCipher
@@ -31,6 +34,7 @@ __all__ = [
     "event_bytes",
     "head_bytes",
     "late_row",
+    "said_in",
     "read_head",
     "stored_copy",
 ]
@@ -52,6 +56,9 @@ _OF_HUB: Final = frozenset(
     {"op", "ref", "groupId", "groupSeq", "epoch", "at", "by", "replayed"}
 )
 
+_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {}
+"The forms of heads by their classes."
+
 T = TypeVar("T")
 
 
@@ -72,11 +79,14 @@ class StoredEvent:
     mark: str = ""
     "Findings of a member: `signed`, `forged`, `repeated`; empty: attested."
 
+    message: Message | None = field(default=None, compare=False, repr=False)
+    "The message in `data`, if it is one and was just read."
+
     def unlocked(self, content: bytes) -> StoredEvent:
         """Return a locked event with the message that was in it, which is JSON."""
         kept = {name: one for name, one in self.frame().items() if name in _OF_HUB}
         data = json_bytes({**kept, **json.loads(content)})
-        return replace(self, data=data, mark=SEALED)
+        return replace(self, data=data, mark=SEALED, message=None)
 
     def frame(self) -> dict[str, Any]:
         """Return the JSON object of the frame."""
@@ -97,6 +107,11 @@ class GroupShelf:
         self._cipher = RestCipher(secret, "a part of a group")
         self.owner = secrets.token_hex(8) if store.is_shared else ""
         "Id of this run in a fleet; empty for a daemon whose store nobody shares."
+
+    @property
+    def thread(self) -> Executor | None:
+        """The thread in which `save` is done best; see `StoreBackend.thread`."""
+        return self._store.thread
 
     def lease(self, groups: Iterable[str], *, seconds: float) -> set[str]:
         """Take or renew groups for a time; return those that a sister has."""
@@ -265,15 +280,25 @@ def event_bytes(event: CopyEvent) -> bytes:
     )
 
 
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    # Making one takes many milliseconds, and a sealed group stores its head each time
+    # that it says something.
+    found = _ADAPTERS.get(kind)
+    if found is None:
+        found = _ADAPTERS[kind] = TypeAdapter(kind)
+    return found
+
+
 def head_bytes(kind: type[T], head: T) -> bytes:
     """Return the stored form of a head."""
-    return TypeAdapter(kind).dump_json(head)
+    return _adapter(kind).dump_json(head)
 
 
 def read_head(kind: type[T], data: bytes) -> T:
     """Return the head of `head_bytes`; RecordError if it is none."""
     try:
-        return TypeAdapter(kind).validate_json(data)
+        found: T = _adapter(kind).validate_json(data)
+        return found
     except ValidationError as exc:
         raise RecordError(f"no head of a group: {exc.error_count()} errors") from None
 
@@ -325,4 +350,10 @@ def _read_page(page: bytes) -> list[StoredEvent]:
 def stored_copy(event: CopyEvent, mark: str) -> StoredEvent:
     """Return an event of a member's copy as it is stored."""
     mark = "repeated" if event.repeated else mark
-    return StoredEvent(event.number, event.post.by, 0, event_bytes(event), mark)
+    post, data = event.post, event_bytes(event)
+    return StoredEvent(event.number, post.by, 0, data, mark, said_in(post))
+
+
+def said_in(post: GroupPost) -> Message | None:
+    """Return the message that a post has, if it has one."""
+    return post.content if isinstance(post.content, Message) else None

@@ -90,6 +90,8 @@ def _caller_trace(scope: Scope) -> Context | None:
         for name, value in scope["headers"]
         if name == b"traceparent" or (name == b"tracestate" and len(value) <= MAX_STATE)
     }
+    if not headers:
+        return None
     found = TraceContextTextMapPropagator().extract(headers, Context())
     return found if get_current_span(found).get_span_context().is_valid else None
 

@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--deliveries", type=int, default=16_000)
     parser.add_argument("--size", type=int, default=256, help="Bytes of a post.")
+    parser.add_argument("--to-all", action="store_true", help="Answers go to all.")
     given = parser.parse_args()
     try:
         for members in given.members:
@@ -24,6 +25,7 @@ def main() -> None:
                 rounds=given.rounds,
                 deliveries=given.deliveries,
                 size=given.size,
+                to_all=given.to_all,
             )
             print(json.dumps(figures), flush=True)
     except SlimMissing as exc:

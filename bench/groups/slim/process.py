@@ -15,8 +15,9 @@ from typing import Any
 import slim_bindings as slim
 
 SECRET = "a secret that all of them share, for the test"
-ANSWER, COUNT, REPORT = b"?", b".", b"!"
-"First byte of a post: answer it, count it, or answer with the number counted."
+ANSWER, ANSWER_ALL, COUNT, REPORT = b"?", b"&", b".", b"!"
+"""First byte of a post: answer its sender, answer the whole group, count it, or answer
+with the number counted."""
 
 PATIENCE = timedelta(seconds=60)
 
@@ -57,6 +58,9 @@ async def member(app: Any) -> None:
                 await session.publish_to_async(
                     message.context, message.payload, None, None
                 )
+            case b"&":
+                # Its answer goes to the whole group, as this post did.
+                await session.publish_async(b"=" + message.payload[1:], None, None)
             case b".":
                 counted += 1
             case b"!":
@@ -71,7 +75,9 @@ async def members(port: int, count: int) -> None:
     await asyncio.gather(*(member(app) for app, _ in apps))
 
 
-async def sender(port: int, count: int, rounds: int, posts: int, size: int) -> None:
+async def sender(
+    port: int, count: int, rounds: int, posts: int, size: int, to_all: int
+) -> None:
     app, connection = await connected(port, "sender")
     config = slim.SessionConfig(
         session_type=slim.SessionType.GROUP,
@@ -91,10 +97,10 @@ async def sender(port: int, count: int, rounds: int, posts: int, size: int) -> N
         await session.invite_and_wait_async(who)
     joined = time.perf_counter() - began
     filler = b"x" * (size - 1)
-    times = []
+    times, asked = [], ANSWER_ALL if to_all else ANSWER
     for _ in range(rounds):
         began = time.perf_counter()
-        await session.publish_async(ANSWER + filler, None, None)
+        await session.publish_async(asked + filler, None, None)
         for _ in range(count):
             await session.get_message_async(PATIENCE)
         times.append((time.perf_counter() - began) * 1000)

@@ -34,7 +34,12 @@ class SlimMissing(Exception):
 
 
 def measure(
-    members: int, *, rounds: int = 200, deliveries: int = 16_000, size: int = 256
+    members: int,
+    *,
+    rounds: int = 200,
+    deliveries: int = 16_000,
+    size: int = 256,
+    to_all: bool = False,
 ) -> dict[str, Any]:
     """Return the figures of one group.
 
@@ -44,6 +49,7 @@ def measure(
             counted.
         deliveries: Deliveries in the test of throughput, over all members.
         size: Bytes of a post.
+        to_all: Answers go to all members; else to the sender alone.
 
     Raises:
         SlimMissing: The environment or the compiler is not there.
@@ -57,7 +63,7 @@ def measure(
         stack.enter_context(_process(environment, "broker", port))
         stack.enter_context(_process(environment, "members", port, members))
         posts = max(1, deliveries // members)
-        numbers = port, members, rounds, posts, size
+        numbers = port, members, rounds, posts, size, int(to_all)
         with _process(environment, "sender", *numbers) as figures:
             return {"peer": "slim-bindings 3.3.8", "bytes": size, **figures}
 

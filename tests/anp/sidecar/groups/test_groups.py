@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError
+from anp.identity.public_keys import PublicKey
 from anp.interaction.elements import Part, Task, TaskChange
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import GroupPolicy, JoinRule
@@ -339,6 +340,27 @@ async def test_what_a_member_said_is_signed_and_a_hub_forges_nothing(
                 break
         assert marks["mine"] == "signed"
         assert marks["lies"] == "forged"
+
+
+async def test_each_daemon_checks_a_signature_once_and_its_own_never(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with net_in(tmp_path, "a", "b", "c") as (_, (a, b, c)):
+        group = await joined(a, b, c)
+        checked = []
+        verifies = PublicKey.verifies
+
+        def counted(self: PublicKey, signature: bytes, data: bytes) -> bool:
+            checked.append(data)
+            return verifies(self, signature, data)
+
+        monkeypatch.setattr(PublicKey, "verifies", counted)
+        await b.groups.post(group, [Part.text("hello")])
+        await a.groups.post(group, [Part.text("hello again")])
+        for one in (a, a, b, b, c, c):
+            assert await texts(one, group, 2) == ["hello", "hello again"]
+        # That of B by A and C, that of A by B and C.
+        assert len(checked) == 4
 
 
 async def test_a_stranger_learns_nothing_of_a_group(tmp_path: Path) -> None:

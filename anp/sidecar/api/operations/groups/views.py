@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.groups.elements import Group, GroupPolicy
 from anp.interaction.groups.hub_records import Ticket
 from anp.protocols.gbz.group_words import NOT_SIGNED
@@ -254,7 +254,7 @@ def event_of(stored: StoredEvent) -> Event:
     said = {key: one for key, one in frame.items() if key not in NOT_SIGNED}
     kind = said.pop("op", "")
     if kind == "message.send":
-        about["message"] = _message(frame)
+        about["message"] = _message(stored.message or message_in(frame))
     else:
         about["content"] = said
     at = frame.get("at")
@@ -266,8 +266,7 @@ def event_of(stored: StoredEvent) -> Event:
     )
 
 
-def _message(frame: dict[str, Any]) -> dict[str, Any]:
-    message = message_in(frame)
+def _message(message: Message | None) -> dict[str, Any]:
     if message is None:
         return {}
     return {
