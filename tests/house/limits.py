@@ -50,7 +50,7 @@ MAX_CALL_FILES_BEFORE_SEND: Final = 35
 WANTED_LINES: Final = 74_000
 "Lines of product code that should do, with the same behaviour."
 
-MAX_LINES: Final = 150_000
+MAX_LINES: Final = 153_000
 """Lines that there may be now; 77,100 was the start, without the lists of rooms.
 
 Fair shares, the gate, the enforcer, scopes and trouble with the store brought 7,800,
@@ -61,7 +61,9 @@ conversations lacked (files, the inbox, updates of negotiated protocols, the env
 1.1, notification), plans with choices and loops, values in words, A2A in and out with
 its codec, tokens, cards and pushes, finding peers, and A2A over channels. 19,500 came
 with many agents: groups with their hub, sealed groups, subscriptions, tasks in parts,
-their faces, binary frames, plans that run in the daemon, and the first minute.
+their faces, binary frames, plans that run in the daemon, and the first minute. 4,200
+came with hubs over a fleet, groups of the settings, tasks for groups, requests that are
+read without the HTTP library, extras, and the history that the dashboard draws.
 """
 
 MAX_COMPLEXITY: Final = 10

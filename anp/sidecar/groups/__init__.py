@@ -1,7 +1,8 @@
 """Groups: the hub that distributes their messages, and taking part in those of others.
 
 * `service`: Groups of this agent, for the faces of the daemon.
-* `hub`: The message distribution module of one group (GBZ-11, GBZ-17): its hub.
+* `hub`: The message distribution module of groups (GBZ-11, GBZ-17), on one daemon or
+  on several of a fleet.
 * `member`: One group at another daemon's hub, as this daemon takes part in it.
 * `standing`: The way in which we take part in a group of another daemon's hub, as it is
   stored.
@@ -19,9 +20,6 @@
 * `checked_keys`: Keys of DIDs that sign things in groups, checked once each.
 * `reception`: The operations of peers about groups: taken at the hub, or as one of its
   members.
-* `fleet`: Groups of a fleet: one daemon has the hub, its sisters serve members on their
-  lines.
-* `tickets`: News of tickets: agents are told until they acknowledge what became of
-  theirs.
-* `backlog`: What was said while a hub was away, told to it no faster than it takes it.
+* `backlog`: Messages said while a hub was away, told to it no faster than it takes
+  them.
 """

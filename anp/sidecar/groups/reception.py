@@ -25,9 +25,9 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.config.groups import GroupsConfig
-from anp.sidecar.groups.fleet.holder import GroupHolder
-from anp.sidecar.groups.fleet.sisters import Sisters
-from anp.sidecar.groups.hub import GroupHub, StoredHub, new_ticket
+from anp.sidecar.groups.hub.holder import GroupHolder
+from anp.sidecar.groups.hub.hub import GroupHub, StoredHub, new_ticket
+from anp.sidecar.groups.hub.sisters import Sisters
 from anp.sidecar.groups.member import (
     DeskMaker,
     GroupMember,

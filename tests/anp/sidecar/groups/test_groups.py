@@ -16,7 +16,7 @@ from anp.interaction.groups.elements import GroupPolicy, JoinRule
 from anp.interaction.operations import TaskUpdate
 from anp.interaction.states import TaskState
 from anp.protocols.gbz import GBZ_GROUPS_URI
-from anp.sidecar.groups.hub import GroupHub
+from anp.sidecar.groups.hub.hub import GroupHub
 from anp.sidecar.groups.member import MemberState
 from tests.anp.sidecar.groups.net import (
     Node,

@@ -33,10 +33,10 @@ from anp.interaction.groups.operations import (
     Membership,
 )
 from anp.protocols.gbz.group_writer import group_frame, write_distributed
-from anp.sidecar.groups.fleet.branches import Branches
+from anp.sidecar.groups.hub.branches import Branches
+from anp.sidecar.groups.hub.tickets import TicketNews
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, said_in
-from anp.sidecar.groups.tickets import TicketNews
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line

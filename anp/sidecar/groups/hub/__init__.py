@@ -1,5 +1,8 @@
-"""Groups of a fleet: one daemon has the hub, its sisters serve members on their lines.
+"""The hubs of groups: on one daemon, or on several of a fleet.
 
+* `hub`: The message distribution module of one group (GBZ-11, GBZ-17): its hub.
+* `tickets`: News of tickets: agents are told until they acknowledge what became of
+  theirs.
 * `holder`: The groups of a fleet: each belongs to one daemon, as long as that one
   lives.
 * `mail`: Letters between the daemons of a fleet about their groups.

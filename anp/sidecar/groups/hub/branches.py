@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from anp.interaction.groups.operations import GroupOperation
 from anp.protocols.gbz.group_writer import write_group_frame
-from anp.sidecar.groups.fleet.mail import GroupLetter, LetterKind
+from anp.sidecar.groups.hub.mail import GroupLetter, LetterKind
 
 __all__ = ["PATIENCE", "Branches"]
 

@@ -23,12 +23,12 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
-from anp.sidecar.groups.fleet.branches import PATIENCE as DIALLING
-from anp.sidecar.groups.fleet.branches import Branches
-from anp.sidecar.groups.fleet.mail import GroupLetter, GroupMail, LetterKind
-from anp.sidecar.groups.hub import FEED, GroupHub, StoredHub, new_ticket
+from anp.sidecar.groups.hub.branches import PATIENCE as DIALLING
+from anp.sidecar.groups.hub.branches import Branches
+from anp.sidecar.groups.hub.hub import FEED, GroupHub, StoredHub, new_ticket
+from anp.sidecar.groups.hub.mail import GroupLetter, GroupMail, LetterKind
+from anp.sidecar.groups.hub.tickets import TicketNews
 from anp.sidecar.groups.shelf import GroupShelf, read_head
-from anp.sidecar.groups.tickets import TicketNews
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.tasks.delivery.line import Line
 from cache.errors import RecordError

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from anp.interaction.groups.hub_records import GroupTell
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import GroupAct, GroupPost, Membership
-from anp.sidecar.groups.fleet.branches import Branches
+from anp.sidecar.groups.hub.branches import Branches
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
 

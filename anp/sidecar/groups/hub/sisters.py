@@ -17,11 +17,11 @@ from anp.interaction.groups.operations import (
 )
 from anp.protocols.gbz.group_reader import read_group_frame
 from anp.protocols.line import FurtherFrame
-from anp.sidecar.groups.fleet.branch import GroupBranch
-from anp.sidecar.groups.fleet.branches import Branches
-from anp.sidecar.groups.fleet.holder import GroupHolder, Leases
-from anp.sidecar.groups.fleet.mail import GroupLetter, GroupMail, LetterKind
-from anp.sidecar.groups.hub import GroupHub
+from anp.sidecar.groups.hub.branch import GroupBranch
+from anp.sidecar.groups.hub.branches import Branches
+from anp.sidecar.groups.hub.holder import GroupHolder, Leases
+from anp.sidecar.groups.hub.hub import GroupHub
+from anp.sidecar.groups.hub.mail import GroupLetter, GroupMail, LetterKind
 from anp.sidecar.groups.shelf import GroupShelf
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.tasks.delivery.line import Line
