@@ -17,7 +17,7 @@ from itertools import islice
 
 from anp.channel.stranger_work import counted
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row
+from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row, unlocked_of
 from cache.errors import CacheError, LeaseLost, LogConflict
 
 __all__ = ["GATHERED", "GroupLog"]
@@ -92,6 +92,9 @@ class GroupLog:
         self._head_changed = False
         self._rows: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
         "Changed rows, each with the number of the last event that they follow from."
+
+        self._unlocked: dict[str, bytes] = {}
+        "Contents unlocked and not stored yet, by the names of their rows."
 
         self._delay = delay
         self._hurry = asyncio.Event()
@@ -169,6 +172,7 @@ class GroupLog:
             if one.number == number:
                 self._recent[place] = new = one.unlocked(content)
                 self._recent_size += len(new.data) - len(one.data)
+        self._unlocked[late_row(number)] = content
         self.put((), rows={late_row(number): content})
         for watcher in self._watchers.values():
             watcher.late.append(number)
@@ -238,9 +242,13 @@ class GroupLog:
         """Return stored events with numbers above `after`, in order."""
         found = self.recent(after, limit)
         if found is None:
+            # What is stored while the store is read may still be missing there.
+            late = dict(self._unlocked)
             found = await asyncio.to_thread(
                 self._shelf.events, self.group, after=after, limit=limit
             )
+            late |= self._unlocked
+            found = [unlocked_of(one, late) for one in found]
         return found
 
     async def watch(
@@ -298,7 +306,10 @@ class GroupLog:
                 if self._head_changed:
                     self._head_changed = False
                     head, is_open = self._head()
-                await self._save(batch, head, is_open, self._next_rows(batch))
+                rows = self._next_rows(batch)
+                await self._save(batch, head, is_open, rows)
+                for name in rows:
+                    self._unlocked.pop(name, None)
                 if head is not None:
                     self._heads_stored = heads
                 for _ in batch:

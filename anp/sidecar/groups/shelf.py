@@ -37,6 +37,7 @@ __all__ = [
     "said_in",
     "read_head",
     "stored_copy",
+    "unlocked_of",
 ]
 
 PURPOSE: Final = b"anpd: groups at rest"
@@ -235,7 +236,7 @@ class GroupShelf:
                     break
         if any(one.mark == LOCKED for one in found):
             late = self._rows(group)
-            found = [_unlocked(one, late) for one in found]
+            found = [unlocked_of(one, late) for one in found]
         return found[:limit]
 
     def last(self, group: str) -> list[StoredEvent]:
@@ -316,7 +317,8 @@ def late_row(number: int) -> str:
     return f"{LATE}{number}"
 
 
-def _unlocked(event: StoredEvent, rows: Mapping[str, bytes]) -> StoredEvent:
+def unlocked_of(event: StoredEvent, rows: Mapping[str, bytes]) -> StoredEvent:
+    """Return an event with its late content if it is locked and rows have that."""
     content = rows.get(late_row(event.number)) if event.mark == LOCKED else None
     return event if content is None else event.unlocked(content)
 

@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.shelf import LOCKED, SEALED, GroupShelf, StoredEvent
+from cache.errors import CacheError
 from cache.store import Store
 from tests.waiting import until
 
@@ -63,6 +66,38 @@ async def test_what_is_unlocked_is_read_in_its_place_and_watched_again(
             assert [shown(one) for one in events] == wanted
         # What the seat stored is its own, without these contents.
         assert shelf.rows("g") == {"seat": b"state"}
+
+
+async def test_what_was_just_unlocked_is_read_unlocked_while_it_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(tmp_path) as store:
+        shelf = GroupShelf(store, bytes(32))
+        log = log_of(shelf)
+        log.put([event(1)])
+        await log.durable()
+        # Nothing is in memory any more, as after a start.
+        log = log_of(shelf, last=1)
+        full = True
+        save = shelf.save
+
+        def refuse(*args: Any, **more: Any) -> None:
+            if full:
+                raise CacheError("the disk is full")
+            save(*args, **more)
+
+        shelf.save = refuse  # type: ignore[method-assign]
+        monkeypatch.setattr("anp.sidecar.groups.log.RETRY", 0.05)
+        log.unlock(1, CONTENT)
+        for _ in range(2):
+            # Before it is written, and while it is.
+            events = await log.events(after=0, limit=10)
+            assert [shown(one) for one in events] == [(1, SEALED, "late")]
+            await asyncio.sleep(0.01)
+        full = False
+        await log.durable()
+        events = await log.events(after=0, limit=10)
+        assert [shown(one) for one in events] == [(1, SEALED, "late")]
 
 
 async def test_rows_are_stored_with_the_events_that_they_follow_from(
