@@ -118,8 +118,8 @@ are posted to; `a2a`: the agent card, or the agent's host."
     "Folder the child runs in; where `attach` was given."
 
     env: Mapping[str, str] = field(default_factory=dict)
-    "Environment variables of the child, on top of a small safe set. A value `env:NAME` \
-or `file:PATH` names where the text stands, which is read when the child starts."
+    "Environment variables of the child, on top of a small safe set: a text as it \
+stands, or `env:NAME` or `file:PATH`, which are read when the child starts."
 
     python: Path | None = None
     "`python`: the interpreter; default is the daemon's own."

@@ -97,7 +97,8 @@ class OutputTail:
     def _keep(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip()[: self.MAX_LINE]
         self._lines.append(text)
-        logger.debug("child printed attachment=%s text=%r", self._name, text)
+        # The log takes so many lines of one cause only (`log_limit`).
+        logger.info("child printed attachment=%s text=%r", self._name, text)
 
 
 PLACE_WAIT = 5.0

@@ -453,7 +453,9 @@ def _failure(exc: ApiProblem) -> types.CallToolResult:
     stop = "" if line.endswith(("?", "!")) else "."
     return types.CallToolResult(
         content=[
-            types.TextContent(type="text", text=f"{exc.kind}: {line}{stop}{ran} {advice}")
+            types.TextContent(
+                type="text", text=f"{exc.kind}: {line}{stop}{ran} {advice}"
+            )
         ],
         structured_content=exc.body,
         is_error=True,

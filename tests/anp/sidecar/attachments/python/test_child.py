@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -624,6 +625,17 @@ async def test_output_without_a_newline_does_not_grow() -> None:
     tail = OutputTail("my")
     await tail.drain(reader)
     assert tail.last_line == "x" * OutputTail.MAX_LINE
+
+
+async def test_the_log_has_what_a_child_prints(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(b"no key is set\n")
+    reader.feed_eof()
+    with caplog.at_level(logging.INFO, logger="anp"):
+        await OutputTail("my").drain(reader)
+    assert "child printed attachment=my text='no key is set'" in caplog.text
 
 
 # -- type hints
