@@ -80,7 +80,7 @@ async def _tell_of_missing(api: LocalApi, peers: tuple[str, ...]) -> None:
     for peer in peers:
         reason = "it publishes no capabilities, or does not answer"
         try:
-            offers = await api.get("/v1/peers/offers", peer=peer)
+            offers = await api.get("/v1/peers/offers", peer=peer, fresh="1")
             if offers["publishes"]:
                 continue
         except ApiProblem as exc:

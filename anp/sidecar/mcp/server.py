@@ -6,6 +6,7 @@ owner named. What peers say about themselves is data, and is shown as such.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -359,12 +360,9 @@ class _Face:
     async def _read_peers(self) -> None:
         """Make a tool of each capability that a named peer publishes now."""
         made: dict[str, _PeerTool] = {}
-        for peer in self._peers:
-            try:
-                offers = await self._api.get("/v1/peers/offers", peer=peer, fresh="1")
-            except ApiProblem:
-                # Unknown: the general tools say so when it is called.
-                offers = {"publishes": False}
+        # At once: each of those that are away may take seconds.
+        found = await asyncio.gather(*map(self._offers, self._peers))
+        for peer, offers in zip(self._peers, found, strict=True):
             if not offers["publishes"]:
                 # Perhaps away for a moment: what a client has listed stays.
                 known = self._tools.items()
@@ -377,6 +375,13 @@ class _Face:
                     if len(made) < MAX_PEER_TOOLS or tool.name in made:
                         made[tool.name] = _PeerTool(peer, capability["name"], tool)
         self._tools = made
+
+    async def _offers(self, peer: str) -> dict[str, Any]:
+        try:
+            return await self._api.get("/v1/peers/offers", peer=peer, fresh="1")
+        except ApiProblem:
+            # Unknown: the general tools say so when it is called.
+            return {"publishes": False}
 
 
 def _tool_of(capability: dict[str, Any], slug: str, peer_did: str) -> types.Tool:
