@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from anp.errors import ConfigError
 from anp.sidecar.attachments import (
     Attachment,
     AttachmentError,
@@ -294,6 +295,11 @@ async def test_secrets_of_its_environment_are_read_when_the_child_starts(
     assert found["B"] == "from a file"
     assert found["C"] == "as it stands"
     assert "SHOP_KEY" not in found
+
+
+def test_a_secret_of_the_environment_has_a_place() -> None:
+    with pytest.raises(ConfigError, match="write env:NAME or file:PATH"):
+        AttachmentSpec(kind="mcp", name="my", command=("x",), env={"A": "env:"})
 
 
 async def test_a_missing_secret_of_its_environment_is_named(tmp_path: Path) -> None:

@@ -195,9 +195,12 @@ async def test_the_child_gets_no_secret_of_ours(
     for name in ("OPENAI_API_KEY", "ANPD_LLM__MODEL", "AWS_SECRET", "PYTHONPATH"):
         monkeypatch.setenv(name, "secret")
     write(tmp_path, "import os\ndef env(): return dict(os.environ)")
-    async with attached(tmp_path, "shop:env", env={"SHOP": "open"}) as my:
+    given = {"SHOP": "open", "KEY": "env:AWS_KEY"}
+    monkeypatch.setenv("AWS_KEY", "named by the owner")
+    async with attached(tmp_path, "shop:env", env=given) as my:
         found = await call(my, "env")
     assert found["SHOP"] == "open"
+    assert found["KEY"] == "named by the owner"
     assert "PATH" in found
     assert "secret" not in found.values()
 
