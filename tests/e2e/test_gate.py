@@ -237,6 +237,24 @@ async def test_each_way_asks_the_owner_as_the_table_says(
                 assert counted == {"looks": ran["look"], "buys": ran["buy"]}, way
 
 
+async def test_a_stricter_setting_reaches_agreements_that_nobody_was_asked_about(
+    tmp_path: Path,
+) -> None:
+    async with shop_in(tmp_path, callers=1) as shop:
+        for name in ("look", "buy"):
+            await shop.call(WayIn.AGREEMENT, name)
+    async with shop_in(tmp_path, approve="side-effects", callers=1) as shop:
+        await shop.call(WayIn.AGREEMENT, "look")
+        await pending(shop.call(WayIn.AGREEMENT, "buy"))
+        assert (await shop.runs())["buys"] == 0
+        await shop.asked("approval-pending")
+        await shop.call(WayIn.AGREEMENT, "buy")
+    async with shop_in(tmp_path, approve="side-effects", callers=1) as shop:
+        # The agreement is one that the owner approved.
+        await shop.call(WayIn.AGREEMENT, "buy")
+        assert (await shop.runs())["buys"] == 1
+
+
 async def test_a_caller_that_chooses_by_the_list_asks_about_a_text(
     tmp_path: Path,
 ) -> None:
