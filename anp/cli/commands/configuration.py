@@ -34,8 +34,8 @@ def show_config(context: Context, as_json: Json = False) -> None:
     print_one(shown, _told(shown), as_json=as_json)
     if home_of(context.obj)[0].is_running():
         progress(
-            "a daemon runs in this home: for it the options of its `anpd up` count, its "
-            "environment, and the files as they were when it started or reloaded them"
+            "a daemon runs in this home: for it the options of its `anpd up` count, "
+            "its environment, and the files as they were when it started or reloaded them"
         )
 
 
