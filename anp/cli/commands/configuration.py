@@ -35,7 +35,7 @@ def show_config(context: Context, as_json: Json = False) -> None:
     if home_of(context.obj)[0].is_running():
         progress(
             "a daemon runs in this home: for it the options of its `anpd up` count, "
-            "its environment, and the files as they were when it started or reloaded them"
+            "its environment, and the files as they were at its start or last reload"
         )
 
 
