@@ -116,7 +116,7 @@ async def test_a_negotiation_is_watched_live_and_its_rounds_are_compared(
     ).to_be_visible()
     # The raw message is there for who wants it.
     await press(page, page.get_by_text("Raw message").first)
-    raw = page.get_by_role("region", name="Raw message 0")
+    raw = page.get_by_role("region", name="Raw message 1")
     await expect(raw).to_contain_text('"sequence_id": 0')
     nothing_else_happened(seen, stage.caller)
 
