@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,7 @@ from negotiation.exact_numbers import write_json
 __all__ = [
     "Settings",
     "call_line",
+    "cells_of",
     "describe",
     "event_line",
     "fail",
@@ -173,10 +175,12 @@ def print_one(answer: Any, told: Iterable[Line], *, as_json: bool) -> None:
         print_json(answer)
         return
     lines = list(told)
-    width = max((len(one[0]) for one in lines if isinstance(one, tuple)), default=0)
+    width = max(
+        (cells_of(one[0]) for one in lines if isinstance(one, tuple)), default=0
+    )
     for one in lines:
         if isinstance(one, tuple):
-            one = f"{one[0]:<{width}}  {_text(one[1])}".rstrip()
+            one = f"{_padded(one[0], width)}  {_text(one[1])}".rstrip()
         print(visible(one))
 
 
@@ -191,7 +195,7 @@ def transient(line: str) -> None:
     It is cut to the width of the terminal, as only one line can be replaced.
     """
     width = shutil.get_terminal_size().columns - 1
-    sys.stderr.write(f"\r{visible(line)[:width]}\x1b[K")
+    sys.stderr.write(f"\r{_beginning(visible(line), width)}\x1b[K")
     sys.stderr.flush()
 
 
@@ -222,11 +226,42 @@ def table(
         lines = [[short_did(cell) for cell in cells] for cells in lines]
         widths = _fitting(_widths(lines), width)
         lines = [list(map(_cut, cells, widths)) for cells in lines]
-    return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in lines]
+    return ["  ".join(map(_padded, cells, widths)).rstrip() for cells in lines]
 
 
 def _widths(lines: list[list[str]]) -> list[int]:
-    return [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return [max(map(cells_of, cells)) for cells in zip(*lines, strict=True)]
+
+
+def cells_of(text: str) -> int:
+    """Return the columns of a terminal that a text takes.
+
+    Chinese characters take two, and marks that stand on another character none.
+    """
+    if text.isascii():
+        return len(text)
+    return sum(map(_cells, text))
+
+
+def _cells(one: str) -> int:
+    if unicodedata.combining(one) or unicodedata.category(one) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(one) in "WF" else 1
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells_of(text))
+
+
+def _beginning(text: str, width: int) -> str:
+    """Return as many characters of a text as fit into a width."""
+    end = 0
+    for one in text:
+        width -= _cells(one)
+        if width < 0:
+            break
+        end += 1
+    return text[:end]
 
 
 def _total(widths: list[int]) -> int:
@@ -242,11 +277,11 @@ def _fitting(widths: list[int], width: int) -> list[int]:
 
 
 def _cut(cell: str, width: int) -> str:
-    if len(cell) <= width:
+    if cells_of(cell) <= width:
         return cell
     # The end of a DID tells it from others.
     tail = cell[-4:] if cell.startswith("did:") else ""
-    return f"{cell[: width - 1 - len(tail)]}…{tail}"
+    return f"{_beginning(cell, width - 1 - len(tail))}…{tail}"
 
 
 def show_wide() -> None:
@@ -352,4 +387,6 @@ def _text(value: object) -> str:
 
 def _cell(value: object) -> str:
     clean = "".join(c if c.isprintable() else " " for c in _text(value))
-    return clean if len(clean) <= 72 or clean.startswith("did:") else f"{clean[:69]}..."
+    if cells_of(clean) <= 72 or clean.startswith("did:"):
+        return clean
+    return f"{_beginning(clean, 69)}..."

@@ -144,8 +144,9 @@ class AddressBook:
         if not is_name(name):
             raise CallError(
                 ErrorKind.USAGE,
-                f"{name[:64]!r} cannot be a name: that has at most 64 letters, digits, "
-                "dots, underscores and hyphens, and begins with a letter or digit",
+                f"{name[:64]!r} cannot be a name: that has at most 64 ASCII letters, "
+                "digits, dots, underscores and hyphens, and begins with a letter or "
+                "digit",
             )
         if address.did is None and address.url is None:
             raise CallError(

@@ -103,9 +103,9 @@ async def test_a_negotiation_is_watched_live_and_its_rounds_are_compared(
     assert await page.evaluate("window.stayed") is True
     # The diff of two rounds of the person's choice.
     await page.get_by_label("From", exact=True).select_option(
-        label="Proposal 0 · the peer's"
+        label="Proposal 1 · the peer's"
     )
-    await page.get_by_label("To", exact=True).select_option(label="Proposal 1 · ours")
+    await page.get_by_label("To", exact=True).select_option(label="Proposal 2 · ours")
     diff = page.locator(".diff")
     await expect(diff.locator("caption")).to_contain_text("removed")
     assert await diff.locator("td.text.old").count() > 0
@@ -116,7 +116,7 @@ async def test_a_negotiation_is_watched_live_and_its_rounds_are_compared(
     ).to_be_visible()
     # The raw message is there for who wants it.
     await press(page, page.get_by_text("Raw message").first)
-    raw = page.get_by_role("region", name="Raw message 0")
+    raw = page.get_by_role("region", name="Raw message 1")
     await expect(raw).to_contain_text('"sequence_id": 0')
     nothing_else_happened(seen, stage.caller)
 

@@ -82,6 +82,10 @@ async def test_a_session_is_shown_as_a_conversation(tmp_path: Path) -> None:
             caller.ok("tasks", "start", *joined, "-d", '{"seat": "4A"}')
             asked = page.locator("section.decide")
             await expect(asked).to_contain_text("Is that right?")
+            # The overview has it among the things to do, and leads back here.
+            await press(page, page.get_by_role("link", name="Overview"))
+            need = page.locator(".needs li", has_text="Is that right?")
+            await press(page, need.get_by_role("link", name="Open"))
             await write(page, asked.get_by_label("Your answer"), "yes")
             await press(page, asked.get_by_role("button", name="Send"))
             await expect(lines).to_contain_text("4A: yes")

@@ -54,7 +54,8 @@ def add(
 
     if re.fullmatch(NAME_PATTERN, name) is None:
         raise CallError(
-            ErrorKind.USAGE, "the name of a caller has letters, digits, `_` and `-`"
+            ErrorKind.USAGE,
+            "the name of a caller has ASCII letters, digits, `_` and `-`",
         )
     if gateway and expose:
         raise CallError(

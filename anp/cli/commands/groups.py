@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from anp.cli.client import client_of, segment
@@ -75,7 +76,8 @@ def create_group(
 @groups_app.command("list")
 def list_groups(context: Context, as_json: Json = False) -> None:
     """List the groups of this agent, invitations included."""
-    found = client_of(context).get("/v1/groups")
+    client = client_of(context)
+    found = client.get("/v1/groups")
     columns: dict[str, Column] = {
         "ID": "id",
         "NAME": lambda one: visible(one["name"]) or "-",
@@ -87,28 +89,31 @@ def list_groups(context: Context, as_json: Json = False) -> None:
         "ALARMS": lambda one: len(_alarms(one)) if one["sealed"] else "-",
         "SETTINGS": _preset,
     }
-    print_list(found, found["groups"], columns, as_json=as_json)
+    names = client.peer_names
+    print_list(found, found["groups"], columns, as_json=as_json, names=names)
 
 
 @groups_app.command("show")
 def show_group(context: Context, group: GroupId, as_json: Json = False) -> None:
     """Show a group with its members, and what waits to be decided."""
-    found = client_of(context).get(_path(group))
+    client = client_of(context)
+    found = client.get(_path(group))
+    named = _named({} if as_json else client.peer_names())
     invited = found["invitation"]
     told = [
         ("group", found["id"]),
         ("name", visible(found["name"])),
         ("state", found["state"]),
-        ("hub", "this daemon" if found["is_hub"] else found["hub"]),
-        ("owner", found["owner"]),
-        ("members", [one["id"] for one in found["members"]]),
+        ("hub", "this daemon" if found["is_hub"] else named(found["hub"])),
+        ("owner", named(found["owner"])),
+        ("members", [named(one["id"]) for one in found["members"]]),
         ("epoch", found["epoch"]),
         ("events", found["last"]),
         ("joined by", found["policy"]["join"]),
         (
             "waiting",
             [
-                f"{one['kind']} {one['ticket']} of {one['peer']}: "
+                f"{one['kind']} {one['ticket']} of {named(one['peer'])}: "
                 f"{visible(one['text'])}"
                 for one in found["waiting"]
             ],
@@ -118,9 +123,9 @@ def show_group(context: Context, group: GroupId, as_json: Json = False) -> None:
         told.append(("by the settings", found["preset"]["members"]))
         told.append(("not in effect", found["preset"]["problems"]))
     if found["sealing"] is not None:
-        told += _sealing(found["sealing"])
+        told += _sealing(found["sealing"], named)
     if invited is not None:
-        told.append(("invited by", invited["by"]))
+        told.append(("invited by", named(invited["by"])))
         told.append(("words", visible(invited["text"])))
     print_one(found, told, as_json=as_json)
 
@@ -239,11 +244,12 @@ def watch(
 ) -> None:
     """Show what is said in a group, from the beginning on."""
     client = client_of(context)
+    named = _named({} if as_json else client.peer_names())
     with contextlib.suppress(KeyboardInterrupt):
         for event in client.events(f"{_path(group)}/events", after=after):
             # Keys of a sealed group say nothing to people.
             if event and (as_json or event["data"]["proof"] != "keys"):
-                print(json_line(event) if as_json else _line(event), flush=True)
+                print(json_line(event) if as_json else _line(event, named), flush=True)
 
 
 def _alarms(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -258,16 +264,23 @@ def _preset(found: dict[str, Any]) -> str:
     return "not in effect" if preset["problems"] else "follows"
 
 
-def _sealing(sealing: dict[str, Any]) -> list[tuple[str, Any]]:
-    members = [f"{did} ({rank})" for did, rank in sealing["members"].items()]
+def _sealing(
+    sealing: dict[str, Any], named: Callable[[str], str]
+) -> list[tuple[str, Any]]:
+    members = [f"{named(did)} ({rank})" for did, rank in sealing["members"].items()]
     alarms = [
-        f"{when(one['at'])} {one['code']} {one['by']}: {visible(one['text'])}"
+        f"{when(one['at'])} {one['code']} {named(one['by'])}: {visible(one['text'])}"
         for one in sealing["alarms"]
     ]
     return [("sealed for", members), ("alarms", alarms)]
 
 
-def _line(event: dict[str, Any]) -> str:
+def _named(names: dict[str, str]) -> Callable[[str], str]:
+    """Return the function that gives a peer's name for its DID, where it has one."""
+    return lambda did: names.get(did, did)
+
+
+def _line(event: dict[str, Any], named: Callable[[str], str]) -> str:
     data = event["data"]
     proof = data["proof"]
     vouched = "" if proof in ("signed", "sealed") else f" [{proof}]"
@@ -281,7 +294,7 @@ def _line(event: dict[str, Any]) -> str:
         )
     else:
         said = f"({event['type']})"
-    return f"{event['number']} {when(event['at'])} {data['by']}{vouched}: {said}"
+    return f"{event['number']} {when(event['at'])} {named(data['by'])}{vouched}: {said}"
 
 
 def _path(group: str) -> str:

@@ -346,7 +346,7 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
             yield from _indented(entry["reason"].splitlines())
             continue
         who = "we" if entry["direction"] == "sent" else "the peer"
-        yield f"{at}  {who}: {entry['status']} [{entry['sequence_id']}]"
+        yield f"{at}  {who}: {entry['status']} [{entry['sequence_id'] + 1}]"
         yield from _indented(entry["summary"].splitlines())
         candidate = entry["candidate"]
         if candidate and candidate != before:

@@ -120,7 +120,10 @@ def read_tools(
         name = f"{spec.name}.{short}"
         try:
             if not TOOL_NAME.fullmatch(short):
-                raise ValueError("its name is no plain word")
+                raise ValueError(
+                    "its name has other characters than ASCII letters, digits, _ . / "
+                    f"and -; choose one with --rename '{tool.name[:64]}=NAME'"
+                )
             if name in capabilities:
                 raise ValueError("its name is used twice")
             capabilities[name] = _capability(spec, tool, name, limits, left_out)

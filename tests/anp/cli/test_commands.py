@@ -267,6 +267,27 @@ def test_attach_saves_what_does_not_start_only_if_told_to(
     assert saved.exists()
 
 
+def test_a_program_without_a_usable_function_is_not_attached(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop.py").write_text("def 查询(n: int) -> dict[str, int]: return {}\n")
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "home")
+    words = ["attach", "python", "--name", "shop", "--expose", "*", "shop.py:查询"]
+    assert anpd(home, *words) == EXIT_CODES[ErrorKind.CONFIGURATION]
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(
+        "anpd: 0 of 1 usable, so shop was not saved: '查询': its name"
+    )
+    assert "--rename '查询=NAME'" in err
+    assert not (home.attachments / "shop.json").exists()
+    assert anpd(home, *words, "--keep") == 0
+    assert capsys.readouterr().out == "attached shop, of which 0 of 1 is usable\n"
+    assert anpd(home, *words, "--rename", "查询=query") == 0
+    assert "shop.query" in capsys.readouterr().out
+
+
 def test_saved_attachments_are_listed_without_a_daemon(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,23 @@ def test_a_list_has_columns_as_wide_as_their_widest_cell() -> None:
     assert table(rows, columns) == ["ID     OPEN", "n1     yes", "n1000  -"]
 
 
+def test_chinese_characters_are_two_columns_wide() -> None:
+    rows = [{"id": "n1", "说明": "查询天气预报"}, {"id": "北京n", "说明": "e\u0301t"}]
+    columns: dict[str, Column] = {"ID": "id", "说明": "说明", "END": lambda _: "x"}
+    assert table(rows, columns) == [
+        "ID     说明          END",
+        "n1     查询天气预报  x",
+        "北京n  e\u0301t            x",
+    ]
+    narrow = table(rows, columns, width=20)
+    assert narrow[1:] == ["n1     查询天…   x", "北京n  e\u0301t        x"]
+
+
+def test_names_in_chinese_are_lined_up(capsys: Output) -> None:
+    print_one({}, [("名字", "a"), ("id", "b")], as_json=False)
+    assert capsys.readouterr().out.splitlines() == ["名字  a", "id    b"]
+
+
 def test_an_empty_list_is_its_head(capsys: Output) -> None:
     print_list({"rows": []}, [], {"ID": "id"}, as_json=False, notes=["no more"])
     assert capsys.readouterr().out == "ID\nno more\n"

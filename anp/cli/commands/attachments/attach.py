@@ -69,6 +69,9 @@ CODE_OPTIONS = frozenset({"-c", "-e", "--call", "--eval"})
 SCRIPT_SUFFIXES = frozenset({".cjs", ".git", ".js", ".mjs", ".py", ".sh", ".ts"})
 "Endings of files that are no part of a name."
 
+MOST_REASONS = 5
+"Tools that cannot be used of which the message gives the reason."
+
 OPTIONS: dict[str, tuple[AttachOption, ...]] = {}
 "Options of each kind; the command that attaches again repeats all of them."
 
@@ -309,7 +312,7 @@ def _attach(
     if named and not re.fullmatch(NAME_PATTERN, fields["name"]):
         raise CallError(
             ErrorKind.USAGE,
-            f"--name {fields['name']}: use letters, digits, - and _, at most 64",
+            f"--name {fields['name']}: use ASCII letters, digits, - and _, at most 64",
         )
     name = fields["name"] or "unnamed"
     cwd = fields.get("cwd") or Path.cwd()
@@ -321,6 +324,13 @@ def _attach(
     if not named:
         _check_free(home, spec)
     wrong = [] if problem else check_names(spec, listing)
+    unusable = [reason for reason in listing.skipped if reason not in wrong]
+    if unusable and not listing.capabilities and not keep:
+        raise CallError(
+            ErrorKind.CONFIGURATION,
+            f"0 of {len(unusable)} usable, so {spec.name} was not saved: "
+            f"{'; '.join(reason[:200] for reason in unusable[:MOST_REASONS])}",
+        )
     if wrong and not keep:
         raise CallError(ErrorKind.USAGE, f"{'; '.join(wrong)}; nothing was saved")
     found = [capability.name for capability in listing.capabilities]
@@ -351,11 +361,13 @@ def _attach(
             fail(settings, ErrorKind.CONFIGURATION, detail, **answer)
         )
     told = [f"attached {spec.name}"]
+    if unusable and not found:
+        told[0] += f", of which 0 of {len(unusable)} is usable"
     told += [
         f"  {name:<40} {'exposed' if name in exposed else 'not exposed'}"
         for name in found
     ]
-    if not exposed:
+    if found and not exposed:
         again = _command(home.path, replace(spec, expose=("*",)))
         told.append(f"nothing is exposed to peers; to expose all: {again}")
     if cannot := CANNOT.get(spec.kind):

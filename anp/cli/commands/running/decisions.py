@@ -14,7 +14,7 @@ from anp.cli.options import Json, Note
 from anp.cli.output import Column, print_list, print_one, shown_did, visible, when
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["Waiting", "find_waiting", "register"]
+__all__ = ["Waiting", "find_waiting", "register", "ways"]
 
 VERDICTS: Final = ("accept", "reject", "edit")
 
@@ -115,7 +115,10 @@ def _peers(client: Client) -> Iterator[Waiting]:
 def _tasks(client: Client) -> Iterator[Waiting]:
     for one in client.get("/v1/tasks", open="1")["tasks"]:
         if one["state"] == "x-input-required" and one["made_by"] != "peer":
-            text = f"{one['capability'] or 'a task'} asks: anpd tasks watch {one['id']}"
+            # Asked one by one, as the list of tasks has no questions.
+            found = client.get(f"/v1/tasks/{segment(one['id'])}")
+            words = (found.get("question") or {}).get("text") or "a question"
+            text = f"{one['capability'] or 'a task'} asks: {words}"
             at = one["changed"] or one["created"]
             yield Waiting(one["id"], "question", at, one["executor"], text)
 
@@ -125,6 +128,14 @@ SOURCES: Final[Sequence[Callable[[Client], Iterator[Waiting]]]] = (
     _peers,
     _tasks,
 )
+
+
+def ways(found: Sequence[Waiting]) -> Iterator[str]:
+    """Give the commands that fit what waits."""
+    if any(one.kind != "question" for one in found):
+        yield "decide with: anpd decide ID accept|reject"
+    if any(one.kind == "question" for one in found):
+        yield "answer a question with: anpd tasks send ID TEXT (or --decline)"
 
 
 def _chosen(found: Sequence[Waiting], name: str) -> Waiting:
@@ -174,5 +185,5 @@ def _list(found: Sequence[Waiting], *, as_json: bool) -> None:
     if not found and not as_json:
         print_one(answer, ["nothing waits for your decision"], as_json=False)
         return
-    notes = ["", "decide with: anpd decide ID accept|reject"]
+    notes = ["", *ways(found)]
     print_list(answer, found, columns, as_json=as_json, notes=notes)

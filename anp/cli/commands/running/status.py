@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from anp.cli.client import client_of, home_of
-from anp.cli.commands.running.decisions import Waiting, find_waiting
+from anp.cli.commands.running.decisions import Waiting, find_waiting, ways
 from anp.cli.grammar import Commands, Context
 from anp.cli.options import Json
 from anp.cli.output import Line, print_one, shown_did, when
@@ -68,4 +68,4 @@ def _told(answer: dict[str, Any], waiting: list[Waiting]) -> Iterator[Line]:
     for one in waiting:
         yield "waiting", f"{one.kind} {shown_did(one.id)}: {one.text}"
     if waiting:
-        yield "", "decide with: anpd decide ID accept|reject"
+        yield from (("", way) for way in ways(waiting))

@@ -67,6 +67,7 @@ def waiting(api: FakeApi) -> FakeApi:
             ]
         },
     )
+    answer(api, "/v1/tasks/t1", {**task, "question": {"text": "Which flour?"}})
     answer(api, "/v1/tasks?open=1", {"tasks": [task, {**task, "made_by": "peer"}]})
     return api
 
@@ -81,8 +82,11 @@ def test_decide_alone_lists_all_that_waits(
         *[("negotiation", "abc123"), ("invitation", "invitation-1")],
         *[("changed key", BOB), ("peer", EVE), ("question", "t1")],
     ]
+    assert found[-1]["text"] == "bake asks: Which flour?"
     assert anpd(home, "decide") == 0
-    assert "anpd decide ID accept|reject" in capsys.readouterr().out
+    *_, decide, send = capsys.readouterr().out.splitlines()
+    assert decide == "decide with: anpd decide ID accept|reject"
+    assert send.startswith("answer a question with: anpd tasks send ID TEXT")
 
 
 @pytest.mark.parametrize(

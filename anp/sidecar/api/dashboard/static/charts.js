@@ -33,7 +33,7 @@ function drawn(title, times, rows, { shown, bars, axis, most }) {
   const across = (at) => LEFT + (at * (WIDTH - LEFT)) / times.length;
   const up = (value) => TOP + (HEIGHT - TOP) * (1 - value / most);
   const wide = (WIDTH - LEFT) / times.length;
-  const label = rows.map((one) => `${one.name}: ${shown(Math.max(...one.values.map((value) => value ?? 0)))}`).join(", ");
+  const label = rows.map((one) => `${one.name}${t("colon")}${shown(Math.max(...one.values.map((value) => value ?? 0)))}`).join(t("comma"));
   const steps = [0, 0.5, 1].map((share) => [
     svg("line", { class: "grid", x1: LEFT, x2: WIDTH, y1: up(most * share), y2: up(most * share) }),
     svg("text", { x: LEFT - 6, y: up(most * share) + 4, "text-anchor": "end" }, shown(most * share)),
@@ -45,7 +45,7 @@ function drawn(title, times, rows, { shown, bars, axis, most }) {
     steps,
     marks.map(([time, at]) => svg("text", { x: across(at), y: HEIGHT + 15, "text-anchor": at ? "middle" : "start" }, axis(time))),
     bars ? stacked(rows, across, up, wide) : rows.map((one) => line(one, across, up, wide)),
-    times.map((time, at) => svg("rect", { class: "hit", x: across(at), y: TOP, width: wide, height: HEIGHT - TOP }, svg("title", {}, [axis(time), ...rows.map((one) => `${one.name}: ${one.values[at] === null ? "–" : shown(one.values[at])}`)].join("\n")))),
+    times.map((time, at) => svg("rect", { class: "hit", x: across(at), y: TOP, width: wide, height: HEIGHT - TOP }, svg("title", {}, [axis(time), ...rows.map((one) => `${one.name}${t("colon")}${one.values[at] === null ? "–" : shown(one.values[at])}`)].join("\n")))),
   );
 }
 

@@ -63,7 +63,7 @@ function field(name, schema, id, required, start) {
   control.id = id;
   control.setAttribute("aria-describedby", `${id}-about ${id}-wrong`);
   if (required) control.setAttribute("aria-required", "true");
-  const about = h("span", { class: "note", id: `${id}-about` }, kind, schema.description ? [". ", words(schema.description, 400)] : null);
+  const about = h("span", { class: "note", id: `${id}-about` }, kind, schema.description ? [t("full_stop"), words(schema.description, 400)] : null);
   const element = h("div", { class: "field" }, h("label", { for: id }, h("bdi", null, shown(name)), required ? h("span", { class: "note" }, [" ", t("required")]) : null), control, about, wrong);
   const check = () => {
     try {

@@ -180,8 +180,10 @@ function row(cells, columns) {
   const element = h("tr", null, cells.map((cell, at) => h("td", { "data-name": columns[at] }, h("div", null, cell))));
   const titles = [...element.querySelectorAll("[title]")].map((one) => one.getAttribute("title"));
   const texts = [...element.children].map((cell) => cell.textContent.trim());
+  // What can be chosen is the state alone, without the reason that stands beside it.
+  const states = [...element.children].map((cell, at) => cell.querySelector(".chip")?.textContent ?? texts[at]);
   const links = [...element.querySelectorAll("a, [id]")].map((one) => one.id || one.getAttribute("href"));
-  return { element, cells: texts, key: [...texts, ...links].join("\u0000"), text: [...texts, ...titles].join(" ").toLowerCase() };
+  return { element, cells: states, key: [...texts, ...links].join("\u0000"), text: [...texts, ...titles].join(" ").toLowerCase() };
 }
 
 function framed(caption, columns, rows) {

@@ -44,7 +44,7 @@ function peerOf(one, x, y, { minutes, narrow, above }) {
   const told = rates(one, minutes, narrow);
   return svg(
     "a",
-    { href: `#/peers/${encodeURIComponent(one.peer)}`, "aria-label": `${label(one.peer, 60)}: ${said(one, minutes)}` },
+    { href: `#/peers/${encodeURIComponent(one.peer)}`, "aria-label": `${label(one.peer, 60)}${t("colon")}${said(one, minutes)}` },
     svg("circle", { class: failed ? "bad" : "fine", cx: x, cy: y, r: 17 }),
     // A sign beside the colour.
     svg("text", { class: "sign", x, y: y + 5 }, failed ? "!" : "✓"),

@@ -74,8 +74,17 @@ def test_both_languages_have_the_same_keys_and_values() -> None:
 
 def test_every_chinese_text_is_chinese() -> None:
     same = {key for key, text in table("zh").items() if not CHINESE.search(text)}
-    # Numbers with a sign between them.
-    assert same == {"failed_of_all", "used_of_limit"}
+    # Numbers with a sign between them, and signs between words.
+    numbers = {"failed_of_all", "used_of_limit"}
+    signs = {"colon", "comma", "comma_2", "full_stop", "semicolon", "verdict_lines"}
+    assert same == numbers | signs
+
+
+def test_signs_between_chinese_words_are_chinese() -> None:
+    joined = re.compile(r"""join\(", "\)|\? ", " :|`\$\{\w+\(.*?\)\}: """)
+    left = {name for name, text in scripts().items() if joined.search(text)}
+    # It writes JSON.
+    assert left == {"form.js"}
 
 
 def test_every_key_that_a_page_asks_for_is_in_the_tables_and_none_is_left_over() -> (

@@ -36,7 +36,7 @@ function view(name, tools, [info, { capabilities }]) {
 
 function card(one, at, tools) {
   const path = `/v1/capabilities/${encodeURIComponent(one.name)}`;
-  const chips = [chip(one.exposed ? "exposed" : "not exposed", one.exposed ? "good" : "calm"), one.exposed_to.length ? [" ", chip(t("exposed_to_peers_2", { peers: one.exposed_to.join(", ") }), "good")] : null, " "];
+  const chips = [chip(one.exposed ? "exposed" : "not exposed", one.exposed ? "good" : "calm"), one.exposed_to.length ? [" ", chip(t("exposed_to_peers_2", { peers: one.exposed_to.join(t("comma_2")) }), "good")] : null, " "];
   const toggle = one.exposed
     ? action(t("hide"), { id: `toggle-${one.name}`, about: one.name, path: `${path}/hide`, done: t("name_is_hidden_from_peers", { name: one.name }) }, tools)
     : action(t("expose"), { id: `toggle-${one.name}`, about: one.name, path: `${path}/expose`, done: t("name_is_exposed_to_peers", { name: one.name }) }, tools);

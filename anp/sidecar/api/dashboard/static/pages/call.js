@@ -46,7 +46,7 @@ function view(one, tools) {
       [t("took"), result ? lasting(result.ms / 1000) : over ? lasting(one.ended - one.created) : t("still_running")],
       [t("next_attempt"), one.next_attempt ? when(one.next_attempt) : null],
       [t("our_model_calls"), result ? number(result.llm_calls) : null],
-      [t("negotiations"), one.negotiations.length ? one.negotiations.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, short(id, 10))]) : null],
+      [t("negotiations"), one.negotiations.length ? one.negotiations.map((id, at) => [at ? t("comma_2") : "", h("a", { href: `#/negotiations/${id}` }, short(id, 10))]) : null],
     ]),
     h("p", { class: "actions" },
       over ? null : action(t("cancel_the_call"), { id: "cancel-call", kind: "danger", path: `/v1/calls/${encodeURIComponent(one.id)}/cancel`, done: t("the_call_is_cancelled") }, tools),

@@ -29,12 +29,12 @@ export async function show(_, { watch, put }) {
         ]), t("nothing_is_attached_attach_your_agent_with"), { id: "attachments", filters: [1, 2] })),
       section(t("capabilities"), table(t("capabilities"), [t("name"), t("description"), t("exposed_to_peers"), t("hints"), t("schemas")],
         capabilities.map((one) => [
-          h("code", null, words(one.name)), words(one.description, 160), one.exposed ? chip("exposed", "good") : one.exposed_to.length ? h("span", { class: "chip good" }, t("exposed_to_peers_2", { peers: one.exposed_to.join(", ") })) : chip("not exposed"),
+          h("code", null, words(one.name)), words(one.description, 160), one.exposed ? chip("exposed", "good") : one.exposed_to.length ? h("span", { class: "chip good" }, t("exposed_to_peers_2", { peers: one.exposed_to.join(t("comma_2")) })) : chip("not exposed"),
           hints(one),
           h("details", null, h("summary", null, t("show")), block(JSON.stringify({ input: one.input_schema, output: one.output_schema }, null, 2), { label: t("schemas_of_name", { name: one.name }) })),
         ]), t("there_are_no_capabilities_because_nothing_is"), { id: "capabilities", filters: [2] })),
       section(t("sandbox_level", { level: word(info.sandbox.level) }), table(t("layers_of_the_sandbox"), [t("layer"), t("state"), t("reason")],
-        info.sandbox.layers.map((one) => [h("bdi", null, one.name), one.active ? chip("active") : chip("off", "calm"), one.reason ? words(one.reason) : "–"]), "")),
+        info.sandbox.layers.map((one) => [h("bdi", null, one.name), one.active ? chip("layer_active", "good") : chip("off", "calm"), one.reason ? words(one.reason) : "–"]), "")),
     );
   };
   watch(["attachment"], async () => put(await draw()));
@@ -42,7 +42,7 @@ export async function show(_, { watch, put }) {
 }
 
 function partsOf(health) {
-  const rows = Object.entries(health.parts ?? {}).map(([name, part]) => [word(name), chip(part.state), words(part.text)]);
+  const rows = Object.entries(health.parts ?? {}).map(([name, part]) => [word(name), chip(part.state === "ok" ? "part_ok" : part.state, part.state === "ok" ? "good" : undefined), words(part.text)]);
   return [
     table(t("parts_of_the_daemon"), [t("part"), t("state"), t("finding")], rows, t("the_daemon_reported_no_parts")),
     h("p", { class: "note" }, parts("type_command_in_a_terminal_for_all", { command: h("code", null, "anpd doctor") })),

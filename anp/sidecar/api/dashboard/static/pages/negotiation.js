@@ -56,7 +56,7 @@ function view(found, kept, tools) {
 }
 
 function testLine(tests) {
-  return Object.entries(tests).filter(([, value]) => typeof value !== "object").map(([name, value]) => `${word(name)}: ${word(value)}`).join(", ");
+  return Object.entries(tests).filter(([, value]) => typeof value !== "object").map(([name, value]) => `${word(name)}${t("colon")}${word(value)}`).join(t("comma"));
 }
 
 // Every proposal in order, each text once.
@@ -67,7 +67,7 @@ function documentsOf(found) {
   };
   found.turns.forEach((turn, at) => {
     const ours = turn.direction === "sent";
-    put(turn.candidate, ours ? t("proposal_number_ours", { number: turn.sequence_id }) : t("proposal_number_the_peers", { number: turn.sequence_id }), ours ? "ours" : "peer", at);
+    put(turn.candidate, ours ? t("proposal_number_ours", { number: turn.sequence_id + 1 }) : t("proposal_number_the_peers", { number: turn.sequence_id + 1 }), ours ? "ours" : "peer", at);
   });
   if (found.pending) put(found.pending.document, found.pending.ours ? t("for_your_approval_ours") : t("for_your_approval_the_peers"), found.pending.ours ? "ours" : "peer", null);
   return made;
@@ -113,7 +113,7 @@ function message(turn, at, documents, kept) {
   const change = place > 0 ? totalsOf(documents[place - 1].text, documents[place].text) : null;
   const raw = h("details", { open: kept.open.has(at), ontoggle: (event) => (event.target.open ? kept.open.add(at) : kept.open.delete(at)) },
     h("summary", null, t("raw_message")),
-    block(JSON.stringify(turn, null, 2), { label: t("raw_message_number", { number: turn.sequence_id }) }));
+    block(JSON.stringify(turn, null, 2), { label: t("raw_message_number", { number: turn.sequence_id + 1 }) }));
   return h(
     "li",
     { class: ours ? "ours" : "theirs" },
@@ -198,7 +198,7 @@ function wish(name, { way, read_only: harmless }) {
 function half(pending) {
   const may = pending.capabilities ?? [];
   return h("div", null,
-    h("p", null, parts("our_code_for_it_may_call_these", { names: may.length ? may.map((name, at) => [at ? ", " : "", h("code", null, words(name))]) : t("nothing") })),
+    h("p", null, parts("our_code_for_it_may_call_these", { names: may.length ? may.map((name, at) => [at ? t("comma_2") : "", h("code", null, words(name))]) : t("nothing") })),
     h("details", null, h("summary", null, t("our_code_written_by_origin", { origin: word(pending.origin) })), block(pending.text, { label: t("our_code"), numbered: true })));
 }
 

@@ -9,12 +9,12 @@ import { callChart, latencyChart } from "./traffic.js";
 
 export async function show(_, { watch, put }) {
   const draw = async () => view(await load());
-  watch(["negotiation", "call", "attachment", "peer", "group"], async () => put(await draw()));
+  watch(["negotiation", "call", "attachment", "peer", "group", "task"], async () => put(await draw()));
   return draw();
 }
 
 async function load() {
-  const [info, open, all, protocols, spend, peers, calls, history] = await Promise.all([
+  const [info, open, all, protocols, spend, peers, calls, history, tasks] = await Promise.all([
     get("/v1/info"),
     get("/v1/approvals"),
     get("/v1/negotiations"),
@@ -23,18 +23,22 @@ async function load() {
     get("/v1/peers"),
     get("/v1/calls?limit=6"),
     get("/v1/history?window=hour"),
+    get("/v1/tasks?open=1"),
   ]);
+  const asking = tasks.tasks.filter((one) => one.state === "x-input-required" && one.made_by !== "peer");
+  const questions = await Promise.all(asking.map((one) => get(`/v1/tasks/${one.id}`)));
   learnNames(peers.peers);
-  return { info, open: open.negotiations, invited: open.groups, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers, calls: calls.calls, history };
+  return { info, open: open.negotiations, invited: open.groups, all: all.negotiations, protocols: protocols.protocols, spend, peers: peers.peers, calls: calls.calls, history, questions };
 }
 
-function view({ info, open, invited, all, protocols, spend, peers, calls, history }) {
+function view({ info, open, invited, all, protocols, spend, peers, calls, history, questions }) {
   const waitingPeers = peers.filter((one) => one.state === "waiting" || one.changed_keys.length);
   const sick = info.attachments.filter((one) => !one.healthy);
   const held = protocols.filter((one) => one.quarantined || one.state === "stale");
   const needs = [
     ...open.map((one) => need(why(one), `#/negotiations/${one.id}`, [peer(one.peer), " ", asked(one)], one.waiting ? "waiting" : one.outcome)),
     ...invited.map((one) => need(one.kind === "invitation" ? t("invites_you_into_a_group") : t("wants_to_join_your_group"), `#/groups/${one.group}`, [peer(one.peer), " ", words(one.name, 60)], "waiting")),
+    ...questions.map((one) => need(one.question?.text || t("the_peer_asks"), `#/tasks/${one.session}`, [peer(one.executor), " ", words(one.capability || t("a_task"), 60)], "input-required")),
     ...waitingPeers.map((one) => need(one.state === "waiting" ? t("is_not_allowed_yet") : t("has_other_keys_than_before"), `#/peers/${encodeURIComponent(one.did)}`, [peer(one.did)], one.state)),
     ...sick.map((one) => need(one.problem || t("does_not_answer"), "#/daemon", [h("strong", null, words(one.name))], "down")),
     ...held.map((one) => need(one.quarantined ? t("is_quarantined") : t("is_stale"), `#/protocols/${one.hash}`, [short(one.hash)], one.quarantined ? "quarantined" : "stale")),

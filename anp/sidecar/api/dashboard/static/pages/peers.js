@@ -10,6 +10,8 @@ import { parts, t, word } from "../texts.js";
 
 const COLUMNS = [t("peer"), t("state"), t("health"), t("version"), t("latency"), t("failed"), t("address"), t("last_seen")];
 
+// A peer that is on no list; `unknown` alone says of other things that nobody knows.
+const standing = (one) => chip(one.state === "unknown" ? "peer_unknown" : one.state);
 const health = (one) => chip(one.health, { good: "good", away: "bad", failing: "bad" }[one.health]);
 const latency = (one) => (one.latency_ms === null ? "–" : `${number(one.latency_ms)}\u00a0ms`);
 const failures = (one) => t("failed_of_all", { failed: number(one.failed), all: number(one.answered + one.failed) });
@@ -21,7 +23,7 @@ export async function show(_, { watch }) {
     learnNames(peers);
     list.fill(peers.map((one) => [
       [peer(one.did), one.changed_keys.length ? [" ", chip("other keys", "bad")] : null],
-      chip(one.state),
+      standing(one),
       health(one),
       one.version ? words(one.version, 24) : "–",
       latency(one),
@@ -42,7 +44,7 @@ export async function showOne(did, tools) {
   if (!found) return page(t("peer"), h("p", { class: "empty" }, parts("the_daemon_knows_no_peer_did", { did: short(did, 40) })));
   return [
     h("p", { class: "crumb" }, h("a", { href: "#/peers" }, t("peers"))),
-    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(nameOf(found) ?? t("unnamed_peer_2"))), chip(found.state)),
+    h("div", { class: "title" }, h("h1", { tabindex: "-1" }, words(nameOf(found) ?? t("unnamed_peer_2"))), standing(found)),
     found.changed_keys.length
       ? h("p", { class: "wrong" }, parts("this_peer_has_other_keys_than_before", { command: h("code", { class: "wrap" }, `anpd peers trust ${found.did}`) }))
       : null,

@@ -23,7 +23,7 @@ export async function show(hash, tools) {
     facts([
       [t("hash"), h("span", { class: "copyline" }, h("code", { class: "wrap" }, found.hash), copyable(found.hash))],
       ["URI", found.uris.length ? found.uris.map((one) => h("div", null, h("code", { class: "wrap" }, words(one, 400)))) : null],
-      [t("origin"), origins.length ? origins.map((id, at) => [at ? ", " : "", h("a", { href: `#/negotiations/${id}` }, parts("negotiation_id", { id: short(id, 8) }))]) : origin(found)],
+      [t("origin"), origins.length ? origins.map((id, at) => [at ? t("comma_2") : "", h("a", { href: `#/negotiations/${id}` }, parts("negotiation_id", { id: short(id, 8) }))]) : origin(found)],
     ]),
     h("p", { class: "actions" }, actions(found, tools)),
     section(
@@ -47,7 +47,7 @@ export async function show(hash, tools) {
 
 function origin(found) {
   const tests = found.tests.filter((one) => one.consensus || one.capability);
-  if (found.uris.length) return parts("known_under_uris", { uris: found.uris.map((uri, at) => [at ? ", " : "", words(uri, 200)]) });
+  if (found.uris.length) return parts("known_under_uris", { uris: found.uris.map((uri, at) => [at ? t("comma_2") : "", words(uri, 200)]) });
   if (tests.length || (found.code.length && found.code.every((one) => one.origin === "rules"))) return t("published_for_a_capability_by_its_provider");
   return t("an_import_or_code_of_the_owner");
 }
@@ -81,7 +81,7 @@ function ofPeer(found, one, at, tools) {
 function tested(said) {
   const lines = said.runs.map((run) => t("our_code_for_the_role_outcome", { role: word(run.role), outcome: word(run.outcome) }));
   const verdict = said.passed ? t("the_tests_passed") : t("the_tests_failed");
-  return lines.length ? `${verdict} (${lines.join("; ")}).` : `${verdict}.`;
+  return lines.length ? t("verdict_lines", { verdict, lines: lines.join(t("semicolon")) }) : `${verdict}${t("full_stop").trim()}`;
 }
 
 function half(one, at) {
@@ -90,8 +90,8 @@ function half(one, at) {
     "details",
     { class: "exchange", open: at === 0 },
     h("summary", null, t("code_for_the_role_revision_revision", { role: word(one.role), revision: one.revision }), " ", chip(one.state), h("span", { class: "at" }, parts("by_origin_when", { origin: word(one.origin), when: when(one.created) }))),
-    h("p", null, parts("capabilities_that_it_may_call_names_it", { names: may.length ? may.map((name, index) => [index ? ", " : "", h("a", { href: `#/daemon/${encodeURIComponent(name.split(".")[0])}` }, h("code", null, words(name)))]) : t("nothing") })),
-    one.source_hash ? h("p", { class: "note" }, [t("sha_256_of_this_code"), " "], h("code", { class: "wrap" }, one.source_hash)) : digest(one.source),
+    h("p", null, parts("capabilities_that_it_may_call_names_it", { names: may.length ? may.map((name, index) => [index ? t("comma_2") : "", h("a", { href: `#/daemon/${encodeURIComponent(name.split(".")[0])}` }, h("code", null, words(name)))]) : t("nothing") })),
+    one.source_hash ? h("p", { class: "note" }, t("sha_256_of_this_code"), h("code", { class: "wrap" }, one.source_hash)) : digest(one.source),
     block(one.source, { label: t("code_for_the_role", { role: word(one.role) }), numbered: true }),
   );
 }
@@ -101,7 +101,7 @@ function digest(source) {
   crypto.subtle
     ?.digest("SHA-256", new TextEncoder().encode(source))
     .then((bytes) => (place.textContent = [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("")));
-  return h("p", { class: "note" }, [t("sha_256_of_this_code"), " "], place);
+  return h("p", { class: "note" }, t("sha_256_of_this_code"), place);
 }
 
 function tests(found) {

@@ -45,7 +45,7 @@ function underWay(sessions, tasks) {
             h("a", { href: `#/tasks/${one.id}` }, newest ? name(newest) : t("a_session")),
             newest ? state(newest) : chip("open"),
             newest ? h("span", { class: "who" }, other(newest)) : null,
-            h("span", { class: "who" }, t("n_task", { n: own.length }), ", ", t("n_event", { n: one.events })),
+            h("span", { class: "who" }, t("n_task", { n: own.length }), t("comma"), t("n_event", { n: one.events })),
             h("span", { class: "at" }, when(one.changed)));
         }))
       : h("p", { class: "empty fine" }, t("no_session_is_under_way")),
