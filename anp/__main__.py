@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,6 +11,10 @@ __all__ = ["main"]
 
 HERE = Path(__file__).resolve().parent.parent
 
+READER_GONE = 141
+"""Exit code when nobody reads the output any more, as after `| head`: that of a program
+that SIGPIPE ended."""
+
 
 def main() -> None:
     """Run `anpd` with the arguments of this process."""
@@ -17,16 +22,27 @@ def main() -> None:
     if problem:
         print(f"anpd: {problem}", file=sys.stderr)
         sys.exit(3)
-    words, code = sys.argv[1:], None
+    try:
+        code = _run(sys.argv[1:])
+        # What is buffered may find that its reader is gone, too.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python writes the rest at its end, which would fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = READER_GONE
+    sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
     if "call" in words:
         from anp.cli.call import quick_call
 
         code = quick_call(words)
-    if code is None:
-        from anp.cli.app import run
+        if code is not None:
+            return code
+    from anp.cli.app import run
 
-        code = run(words)
-    sys.exit(code)
+    return run(words)
 
 
 def foreign_package() -> str | None:

@@ -15,6 +15,8 @@ __all__ = [
     "LocalError",
     "PeerError",
     "UnknownError",
+    "no_answer",
+    "told_by_peer",
 ]
 
 
@@ -133,3 +135,25 @@ class BusyError(CallError):
 
     def __init__(self, detail: str, *, retry_after: float) -> None:
         super().__init__(ErrorKind.POLICY, detail, retry_after=retry_after)
+
+
+def told_by_peer(code: int | str, message: str) -> str:
+    """Return the line about an error that a peer answered; its code stands there once.
+
+    Args:
+        message: The peer's words, which may begin with the code.
+    """
+    return f"the peer answered {code}: {message.removeprefix(f'{code}:').strip()}"
+
+
+def no_answer(seconds: float, limit: str) -> str:
+    """Return the line about a call that got no answer, and the way on.
+
+    Args:
+        seconds: How long it was waited for.
+        limit: Name of the limit that was reached.
+    """
+    return (
+        f"no answer in {seconds:g} s ({limit}); more time: --timeout, and for work "
+        "that lasts a task: `anpd tasks start …`"
+    )

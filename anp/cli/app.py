@@ -114,6 +114,8 @@ def run(arguments: Sequence[str]) -> int:
         # It is typed behind the command, too.
         arguments = [WIDE, *(one for one in ours if one != WIDE), *rest]
 
+    out = sys.stdout
+
     def work() -> int:
         try:
             result = app.main(
@@ -123,6 +125,11 @@ def run(arguments: Sequence[str]) -> int:
             return _usage(settings, exc)
         except click.Abort:
             raise KeyboardInterrupt from None
+        except SystemExit:
+            if sys.stdout is not out:
+                # So the library ends when nobody reads on; see `anp/__main__.py`.
+                raise BrokenPipeError from None
+            raise
         return result if isinstance(result, int) else 0
 
     return guarded(settings, work)

@@ -68,6 +68,9 @@ def guarded(settings: Settings, work: Callable[[], int]) -> int:
     """Run a command; whatever fails becomes one line and an exit code."""
     try:
         return work()
+    except BrokenPipeError:
+        # Nobody reads on, so there is nobody to tell; see `anp/__main__.py`.
+        raise
     except KeyboardInterrupt:
         return fail(settings, ErrorKind.INTERRUPTED, "interrupted")
     except Exception as exc:

@@ -277,6 +277,42 @@ async def test_words_without_a_skill_get_the_list(tmp_path: Path) -> None:
         assert "twice.twice" in words
 
 
+ECHO = """
+def echo(text: str) -> str:
+    return f"echo: {text}"
+"""
+
+
+@clause("A2A-6")
+async def test_words_go_to_the_one_skill_that_a_token_names(tmp_path: Path) -> None:
+    async with (
+        house_in(tmp_path, more={"echo": ECHO}, a2a__listen="127.0.0.1:0") as house,
+        serve_a2a(house.provider) as url,
+    ):
+        assert url is not None
+        found = {}
+        for name, expose in (
+            ("ann", ("echo.echo",)),
+            ("bob", ("twice.twice",)),
+            ("eve", ("*",)),
+        ):
+            caller = A2aCaller(name=name, expose=expose)
+            token_book(house.provider.home).add(caller, name)
+            head = {"Authorization": f"Bearer {name}"}
+            async with client_of(url, "1.0", streaming=False, headers=head) as client:
+                (answer,) = await sent(client, message({"text": "hi"}))
+            found[name] = answer["task"]
+    (part,) = found["ann"]["artifacts"][0]["parts"]
+    assert part["text"] == "echo: hi"
+    # What was not named is not run: all may be meant, or no words are taken.
+    for name, wanted in (
+        ("bob", '{"skill": "twice.twice", "arguments": {number}}'),
+        ("eve", '{"skill": …, "arguments": {…}}'),
+    ):
+        assert found[name]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        assert wanted in found[name]["status"]["message"]["parts"][0]["text"]
+
+
 @clause("A2A-13")
 async def test_numbers_come_through_exactly(tmp_path: Path) -> None:
     body = """{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":

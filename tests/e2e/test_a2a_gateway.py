@@ -18,8 +18,11 @@ from a2a.types import a2a_pb2
 from anp.identity.address import parse_peer
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.door.tokens import token_book
+from anp.sidecar.attachments import AttachmentSpec, save_attachment
+from anp.sidecar.home.home import Home
 from anp.sidecar.process.a2a_face import serve_gateway
 from tests.clauses import clause
+from tests.e2e.agents.running import running
 from tests.e2e.house import House, house_in
 from tests.e2e.test_a2a_face import (
     ASK,
@@ -51,11 +54,14 @@ class Gate:
 
 
 @asynccontextmanager
-async def gate_in(folder: Path, **more: str) -> AsyncIterator[Gate]:
+async def gate_in(
+    folder: Path, order: tuple[str, ...] = (), /, **more: str
+) -> AsyncIterator[Gate]:
+    flags: dict[str, Any] = {"a2a__gateway": "127.0.0.1:0", "consensus__use": True}
+    if order:
+        flags["interaction__order"] = order
     async with (
-        house_in(
-            folder, more=more, a2a__gateway="127.0.0.1:0", consensus__use=True
-        ) as house,
+        house_in(folder, more=more, **flags) as house,
         serve_gateway(house.caller) as url,
     ):
         assert url is not None
@@ -104,6 +110,31 @@ async def test_a_peer_is_an_agent_with_its_skills(tmp_path: Path, binding: str) 
         card = (await gate.http.get(f"{gate.url}/.well-known/agent-card.json")).json()
         assert card["name"] == "bob"
         assert "story.story" in {one["id"] for one in card["skills"]}
+
+
+@clause("A2A-5")
+@pytest.mark.parametrize("order", [(), ("urn:anpd:a2a:1.0",)])
+async def test_the_end_of_an_artifact_of_the_peers_agent_is_told(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    home = Home(tmp_path / "provider")
+    home.create()
+    with running("a2a_agent.py", "stream") as agent:
+        spec = AttachmentSpec(kind="a2a", name="bard", url=agent.url, expose=("*",))
+        save_attachment(home.attachments, spec)
+        async with gate_in(tmp_path, order) as gate:
+            headers = {"Authorization": gate.http.headers["Authorization"]}
+            async with client_of(
+                gate.url, "1.0", streaming=True, headers=headers
+            ) as client:
+                said = message(data("bard.shout", text="poem 3"))
+                events = await sent(client, said)
+    poem = [
+        one["artifactUpdate"]
+        for one in events
+        if "line" in str(one.get("artifactUpdate", {}).get("artifact", {}))
+    ]
+    assert [one.get("lastChunk", False) for one in poem] == [False, False, True]
 
 
 @clause("A2A-5", "A2A-13")

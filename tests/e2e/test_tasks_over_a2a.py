@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +267,26 @@ async def test_a_call_whose_result_is_too_large_ends_with_an_error(
             await house.caller.caller.call(request)
         assert "a frame here 69999" in caught.value.detail
         assert caught.value.may_have_run
+
+
+SAYS = """
+async def echo(text: str):
+    yield "echo: "
+    yield text
+"""
+
+
+@clause("A2A-24")
+@pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])
+async def test_a_call_gets_one_whole_answer(tmp_path: Path, uri: str) -> None:
+    """What an agent gives in pieces is folded as in a call over another protocol."""
+    flags: dict[str, Any] = {"consensus__use": True}
+    async with house_in(tmp_path, more={"echo": SAYS}, **flags) as house:
+        request = CallRequest(
+            peer=f"{house.provider.url}#{house.provider.did}",
+            need=Need("echo"),
+            arguments={"text": "via a2a"},
+        )
+        plain = await house.caller.caller.call(request)
+        answer = await house.caller.caller.call(replace(request, protocol=uri))
+        assert answer.output == plain.output == {"result": ["echo: ", "via a2a"]}

@@ -16,6 +16,7 @@ from anp.protocols.a2a.objects import A2aMessage, A2aTask
 from anp.protocols.a2a.reader import A2aFields
 from anp.protocols.a2a.results import read_result
 from anp.protocols.a2a.words import (
+    ONE_TURN,
     A2aError,
     A2aFault,
     A2aMethod,
@@ -115,6 +116,7 @@ class A2aRequester(CallingSide, WrittenSide):
         message = A2aMessage(
             id=self._random_bytes(16).hex(),
             parts=(skill_part(call.action, call.arguments),),
+            metadata={ONE_TURN: True},
         )
         self._number += 1
         name = method_name(self._version, A2aMethod.SEND)

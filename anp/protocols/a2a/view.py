@@ -38,7 +38,7 @@ from anp.protocols.a2a.objects import (
 )
 from negotiation.exact_numbers import write_json
 
-__all__ = ["ARTIFACT", "OUTPUT", "A2aView"]
+__all__ = ["ARTIFACT", "LAST_CHUNK", "OUTPUT", "A2aView"]
 
 OUTPUT: Final = "output"
 "Id of the artifact with what an agent gives and names no artifact for."
@@ -46,7 +46,14 @@ OUTPUT: Final = "output"
 ARTIFACT: Final = "artifact"
 "Entry in a part's metadata with the artifact that it belongs to."
 
-_OWN_METADATA: Final = frozenset({ARTIFACT, "append", "lastChunk", "status"})
+LAST_CHUNK: Final = "lastChunk"
+"Entry that is true in the parts with which their artifact ends."
+
+_OWN_METADATA: Final = frozenset({ARTIFACT, "append", LAST_CHUNK, "status"})
+
+
+ASKING: Final = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
+"Pauses that begin with a state, and go on with the message that says the question."
 
 
 class A2aView:
@@ -110,7 +117,10 @@ class A2aView:
                     history=tuple(self._message(one) for one in content.messages),
                 )
             case TaskChange(task=name) if name == self._name:
-                yield self._changed(content, event)
+                update = self._changed(content, event)
+                # The question follows, and one update tells both.
+                if content.state not in ASKING or update.message is not None:
+                    yield update
             case TaskProgress(task=name) if name == self._name:
                 yield self._progress(content, event)
             case Message(task=name) if name == self._name:
@@ -193,13 +203,17 @@ class A2aView:
 
     def _results(self, message: Message) -> Iterator[ArtifactUpdate]:
         of_artifacts: dict[str, list[Part]] = {}
+        ended: set[str] = set()
         for part in message.parts:
             name = part.metadata.get(ARTIFACT)
             key = name if isinstance(name, str) and name else OUTPUT
             shown = self._shown(self._linked(_own(part)))
             of_artifacts.setdefault(key, []).extend(shown)
+            if part.metadata.get(LAST_CHUNK) is True:
+                ended.add(key)
         for key, parts in of_artifacts.items():
-            yield self._result(key, tuple(parts), last=bool(message.final))
+            last = bool(message.final) or key in ended
+            yield self._result(key, tuple(parts), last=last)
 
     def _linked(self, part: Part) -> Part:
         """Return a file that is kept here as a link that its caller can fetch."""

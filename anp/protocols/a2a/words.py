@@ -12,6 +12,7 @@ __all__ = [
     "A2A_URIS",
     "INTENT_URI",
     "METHODS",
+    "ONE_TURN",
     "A2aError",
     "A2aFault",
     "A2aMethod",
@@ -26,6 +27,10 @@ INTENT_URI: Final = (
     "https://help.aliyun.com/zh/model-studio/multimodal-integration-a2a-intent"
 )
 "URI of the intent extension, exactly as its text has it (INT-2)."
+
+ONE_TURN: Final = "anpd/one-turn"
+"""Entry that is true in the metadata of a message which is a call of one turn: its
+answer is one whole result, as over any other protocol."""
 
 ERROR_DOMAIN: Final = "a2a-protocol.org"
 "Domain of the reasons in errors of 1.0."

@@ -83,6 +83,9 @@ class ToolListing:
     skipped: tuple[str, ...] = ()
     "Tools, parts of schemas and settings that have no effect, one line each."
 
+    warnings: tuple[str, ...] = ()
+    "Lines for the owner about what calls will need."
+
     title: str = ""
     "The name that the program gives itself; empty where it gives none."
 

@@ -14,7 +14,7 @@ from typing import Any
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
 from anp.channel.core.link_core import FrameTooLarge
-from anp.errors import CallError, ErrorCode, ErrorKind
+from anp.errors import CallError, ErrorCode, ErrorKind, no_answer
 from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, RequesterParts
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
@@ -215,7 +215,7 @@ class BoundRequester(BoundChannel):
             name = "the call's timeout" if terms.given else "call.timeout"
             raise CallError(
                 ErrorKind.TIMEOUT,
-                f"no answer in {left:g} s ({name})",
+                no_answer(left, name),
                 may_have_run=True,
             ) from None
         finally:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
-from anp.errors import CallError, ErrorKind
+from anp.errors import CallError, ErrorKind, told_by_peer
 from anp.phases import waits_for
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.bound.work import CallTerms, CutOff
@@ -480,7 +480,7 @@ async def check_answer(validator: Validator, need: Need, answer: Answer) -> None
         code, message = answer.error
         raise CallError(
             ErrorKind.APPLICATION_ERROR,
-            f"the peer answered {code}: {message}",
+            told_by_peer(code, message),
             may_have_run=not answer.not_run,
         )
     if need.output_schema is None:

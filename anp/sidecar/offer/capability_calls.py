@@ -202,13 +202,14 @@ class CapabilityCalls:
         if attachment is None or self.gate.find(way, peer, name) is None:
             await self.gate.give_back(way, peer, capability)
             raise CapabilityFailed("503", "the capability is not available", ran=False)
-        if begin is not None and not attachment.begins_itself:
+        requester = current_requester.get()
+        tells_begin = attachment.begins_itself and requester is not None
+        if begin is not None and not tells_begin:
             try:
                 await begin()
             except BaseException:
                 await self.gate.give_back(way, peer, capability)
                 raise
-        requester = current_requester.get()
         whose = None if way is WayIn.OWNER else peer
         limit = self._limit(name, whose, asked, lasts=way is WayIn.TASK)
         try:

@@ -39,6 +39,13 @@ class Reach:
             return False
         return self.expose is None or not {"*", name, short}.isdisjoint(self.expose)
 
+    @property
+    def names_one(self) -> bool:
+        """True when its caller was allowed exactly one, by its name."""
+        return (
+            self.expose is not None and len(self.expose) == 1 and "*" not in self.expose
+        )
+
     def to_extra(self) -> dict[str, Any]:
         """Return what is kept of it with a task: nothing, when all is within it."""
         if self == Reach():

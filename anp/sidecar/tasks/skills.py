@@ -1,8 +1,9 @@
 """Finds the skill that the messages of a task ask for.
 
 In this order: an intent (INT-7), a data part that names a skill, the skill that the
-owner marked as conversational, the only one that takes a text and has no effects, the
-owner's model, and the words themselves. What has effects runs only when it is named.
+owner marked as conversational, the one that the caller's token names, the only one that
+takes a text and has no effects, the owner's model, and the words themselves. What has
+effects runs only when it is named.
 """
 
 from __future__ import annotations
@@ -139,15 +140,14 @@ class SkillChooser:
             str(part.content) for part in _parts(messages) if part.kind is PartKind.TEXT
         )
         if text:
-            found = self._conversational(messages, reach) or _only_text(offered, text)
+            found = self._conversational(messages, reach)
+            found = found or _only_one(offered, reach, messages)
+            found = found or _only_text(offered, text)
             found = found or await self._by_model(peer, offered, text)
             found = found or _by_rules(offered, text)
             if found is not None:
                 return found
-        return Wanted(
-            'name a skill in a data part {"skill": …, "arguments": {…}}; '
-            + _names(offered)
-        )
+        return Wanted(_data_wanted(offered))
 
     async def _by_model(
         self, peer: str, offered: Sequence[Capability], text: str
@@ -219,6 +219,29 @@ def _slots_wanted(
     if wrong:
         told.append(f"the values of {', '.join(wrong)} do not fit their types")
     return f"{'; '.join(told)}; send them as slots of {INTENTS}"[:MAX_NAMED]
+
+
+def _only_one(
+    offered: Sequence[Capability], reach: Reach, messages: Sequence[Message]
+) -> Choice | None:
+    """Return the one skill that the caller's token allows by name; so it was named."""
+    if not reach.names_one or len(offered) != 1 or text_argument(offered[0]) is None:
+        return None
+    return Choice(offered[0].name, _parts(messages))
+
+
+def _data_wanted(offered: Sequence[Capability]) -> str:
+    """Return the words for a requester whose own words choose no skill."""
+    if len(offered) == 1:
+        (skill,) = offered
+        schema = skill.input_schema if isinstance(skill.input_schema, dict) else {}
+        names = ", ".join(schema.get("required") or schema.get("properties", ()))
+        wanted = f"{{{names}}}"[:MAX_NAMED]
+    else:
+        wanted = "{…}"
+    name = f'"{offered[0].name}"' if len(offered) == 1 else "…"
+    data = f'{{"skill": {name}, "arguments": {wanted}}}'
+    return f"name a skill in a data part {data}; {_names(offered)}"
 
 
 def _only_text(offered: Sequence[Capability], text: str) -> Choice | None:

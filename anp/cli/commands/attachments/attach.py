@@ -374,6 +374,8 @@ def _attach(
         told.append(f"what it cannot do: {cannot}")
     for reason in () if as_json else (*wrong, *listing.skipped):
         progress(f"anpd: left out: {reason[:200]}")
+    for warning in listing.warnings:
+        progress(f"anpd: {warning[:300]}")
     print_one(answer, told, as_json=as_json)
 
 

@@ -320,7 +320,11 @@ def send_message(
     if decline:
         body["action"] = "decline"
     found = client.post(f"/v1/tasks/{segment(task)}/messages", body)
-    print_one(found, [f"sent; the task is {found['state']}"], as_json=as_json)
+    told = f"sent; the task is {found['state']}"
+    if found["state"].startswith("x-"):
+        # Its executor has not told yet what it does with the answer.
+        told = f"sent; the answer is on its way: `anpd tasks watch {task}` goes on"
+    print_one(found, [told], as_json=as_json)
 
 
 @tasks_app.command("cancel")

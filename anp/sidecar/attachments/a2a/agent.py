@@ -18,7 +18,7 @@ from anp.protocols.a2a.words import INTENT_URI
 from anp.sidecar.attachments.a2a.event_limit import UNLIMITED, limit_events
 from anp.sidecar.attachments.a2a.exchange import TaskTalk
 from anp.sidecar.attachments.a2a.parts import PART
-from anp.sidecar.attachments.a2a.sign_in import sign_in
+from anp.sidecar.attachments.a2a.sign_in import secret_wanted, sign_in
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
@@ -124,6 +124,8 @@ class A2aService(Service):
             if self._spec.uses_oauth:
                 self._calls.client.auth = sign_in(content, self._card_url, self._spec)
             self._use(card, read_skill_schemas(content))
+            if not self._spec.has_secrets and (wanted := secret_wanted(content)):
+                self._listing = replace(self._listing, warnings=(wanted,))
             self._card = answer.body
         return self._listing
 

@@ -22,7 +22,7 @@ from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
 from anp.sidecar.attachments.urls import Url, is_loopback, join_url, parse_url
 from negotiation.errors import JsonError
 
-__all__ = ["OAuthTokens", "sign_in", "token_place"]
+__all__ = ["OAuthTokens", "secret_wanted", "sign_in", "token_place"]
 
 MAX_ANSWER: Final = 256 * 1024
 "Largest answer of the address for tokens, in bytes."
@@ -78,6 +78,57 @@ def token_place(
     if url.scheme == "http" and not (spec.allow_http or is_loopback(url.host)):
         raise AttachmentError(f"a secret would go to {url.host} unencrypted")
     return url, scopes
+
+
+def secret_wanted(card: Any) -> str:
+    """Return the warning about the secret that a card requires of each call, if any."""
+    schemes = _object(card, "securitySchemes")
+    wanted: list[str] = []
+    for one in _requirements(card):
+        names = list(_object(one, "schemes") or one)
+        if not names:
+            # It may be called without a secret, too.
+            return ""
+        wanted += [_option(schemes.get(name)) for name in names if name in schemes]
+    if not wanted:
+        return ""
+    options = " or ".join(dict.fromkeys(wanted))
+    return f"the agent's card requires a secret of its callers; give it with {options}"
+
+
+def _requirements(card: Any) -> list[dict[str, Any]]:
+    """Return the alternatives of what a card requires of a caller."""
+    for key in ("security", "securityRequirements"):
+        found = card.get(key) if isinstance(card, dict) else None
+        if isinstance(found, list):
+            return [one for one in found if isinstance(one, dict)]
+    return []
+
+
+def _option(scheme: Any) -> str:
+    """Return the option that gives the secret of a scheme, of 0.3 or 1.0."""
+    found = scheme if isinstance(scheme, dict) else {}
+    kind = found.get("type")
+    for key in _KINDS_OF_10.keys() & found.keys():
+        kind, found = _KINDS_OF_10[key], _object(scheme, key)
+    if kind == "apiKey":
+        place = found.get("in") or found.get("location")
+        name = found.get("name")
+        return f"--{'query' if place == 'query' else 'header'} {name}=env:NAME"
+    if kind == "http" and str(found.get("scheme")).lower() == "basic":
+        return "--basic env:NAME"
+    if kind == "oauth2":
+        return "--oauth-client ID --oauth-secret env:NAME"
+    return "--bearer env:NAME"
+
+
+_KINDS_OF_10: Final = {
+    "apiKeySecurityScheme": "apiKey",
+    "httpAuthSecurityScheme": "http",
+    "oauth2SecurityScheme": "oauth2",
+    "openIdConnectSecurityScheme": "openIdConnect",
+}
+"The fields of 1.0, with the types that 0.3 has in their place."
 
 
 def _scheme(card: Any) -> tuple[str, Any]:

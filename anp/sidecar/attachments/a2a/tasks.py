@@ -290,7 +290,8 @@ def failure_of(record: TaskRecord) -> ToolError | None:
             return ToolError(
                 400,
                 "the agent asks back, and a call has no second turn; say it in the "
-                f"first: {said or 'it did not say what'}",
+                "first, or begin a task, which can answer (`anpd tasks start …`): "
+                f"{said or 'it did not say what'}",
             )
         case "TASK_STATE_AUTH_REQUIRED":
             return ToolError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
-from anp.errors import CallError, ErrorKind
+from anp.errors import CallError, ErrorKind, no_answer, told_by_peer
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.messages import EnvelopeAction
 from anp.sidecar.agreement.rulings import peer_pending
@@ -220,7 +220,7 @@ class WrittenRequester(WrittenChannel):
             if answer.error is not None:
                 code, message = answer.error
                 raise CallError(
-                    ErrorKind.APPLICATION_ERROR, f"the peer answered {code}: {message}"
+                    ErrorKind.APPLICATION_ERROR, told_by_peer(code, message)
                 )
             assert offset is not None
             try:
@@ -355,7 +355,7 @@ class WrittenRequester(WrittenChannel):
             return
         if refusal.by_peer and code == Refusal.INVALID_PAYLOAD:
             if not refusal.may_have_run:
-                _fail(answer, InputRefused(f"the peer answered {code}: {message}"))
+                _fail(answer, InputRefused(told_by_peer(code, message)))
                 return
         elif refusal.by_peer and code not in NOT_SERVED and not refusal.may_have_run:
             # The peer's own words; the caller reads them like any other answer.
@@ -364,18 +364,18 @@ class WrittenRequester(WrittenChannel):
             return
         error: CallError
         if refusal.by_peer and code in NOT_SERVED:
-            error = NotServed(code, f"the peer answered {code}: {message}")
+            error = NotServed(code, told_by_peer(code, message))
         elif refusal.by_peer:
             error = CallError(
                 ErrorKind.APPLICATION_ERROR,
-                f"the peer answered {code}: {message}",
+                told_by_peer(code, message),
                 may_have_run=True,
             )
         elif code == Refusal.TIMEOUT:
             seconds = self._parts.limits.answer_timeout
             error = CallError(
                 ErrorKind.TIMEOUT,
-                f"no answer in {seconds:g} s (call.timeout)",
+                no_answer(seconds, "call.timeout"),
                 may_have_run=True,
             )
         elif code == Refusal.TOO_MANY:

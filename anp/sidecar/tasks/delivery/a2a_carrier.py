@@ -50,7 +50,7 @@ from anp.protocols.a2a.objects import (
 )
 from anp.protocols.a2a.objects import TaskUpdate as A2aUpdate
 from anp.protocols.a2a.results import read_result
-from anp.protocols.a2a.view import ARTIFACT, A2aView
+from anp.protocols.a2a.view import ARTIFACT, LAST_CHUNK, A2aView
 from anp.protocols.a2a.words import (
     A2aError,
     A2aFault,
@@ -349,7 +349,9 @@ class A2aCarrier:
         """Enter an object into the log; return whether the stream ends with it."""
         match update:
             case ArtifactUpdate():
-                await self._artifact(known, update.artifact, append=update.append)
+                await self._artifact(
+                    known, update.artifact, append=update.append, last=update.last
+                )
                 return False
             case A2aMessage():
                 await self._post(known, update.parts, MessagePurpose.RESULT)
@@ -362,7 +364,7 @@ class A2aCarrier:
         return await self._status(known, update)
 
     async def _artifact(
-        self, known: _Known, artifact: Artifact, *, append: bool
+        self, known: _Known, artifact: Artifact, *, append: bool, last: bool = False
     ) -> None:
         count = known.parts.get(artifact.id, 0)
         # The whole of it begins with what came before.
@@ -371,9 +373,11 @@ class A2aCarrier:
         parts = artifact.parts[max(0, count - begin) :]
         if parts:
             known.parts[artifact.id] = count + len(parts)
+            mark: dict[str, Any] = {ARTIFACT: artifact.id}
+            if last:
+                mark[LAST_CHUNK] = True
             marked = [
-                replace(part, metadata={**part.metadata, ARTIFACT: artifact.id})
-                for part in parts
+                replace(part, metadata={**part.metadata, **mark}) for part in parts
             ]
             await self._post(known, marked, MessagePurpose.RESULT, final=False)
 

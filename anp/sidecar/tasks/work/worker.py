@@ -23,6 +23,7 @@ from anp.interaction.elements import (
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState, is_started, is_terminal
 from anp.interaction.step import Step
+from anp.protocols.a2a.words import ONE_TURN
 from anp.sidecar.attachments.attachment import ToolError, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
@@ -358,8 +359,9 @@ class Worker:
     ) -> None:
         self._key = start_key(session, self._task)
         notes = asyncio.create_task(counted(self._report.tell_progress()))
-        current_requester.set(self)
-        current_threads.set(self)
+        if not _is_one_turn(self._task):
+            current_requester.set(self)
+            current_threads.set(self)
         report_progress.set(self._report.note)
         try:
             output = await self._call(capability.name, arguments)
@@ -465,3 +467,8 @@ class Worker:
     async def _over(self, state: TaskState, **more: Any) -> None:
         self._is_over = True
         await self._report.change(state, **more)
+
+
+def _is_one_turn(task: Task) -> bool:
+    """Return whether a task is a call whose agent gives one whole answer."""
+    return any(one.metadata.get(ONE_TURN) is True for one in task.messages)

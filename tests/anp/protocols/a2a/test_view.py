@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +15,10 @@ from anp.interaction.elements import (
     SenderRole,
     SessionEvent,
     Task,
+    TaskChange,
 )
+from anp.interaction.states import TaskState
+from anp.protocols.a2a.objects import ArtifactUpdate, StatusUpdate
 from anp.protocols.a2a.view import A2aView
 from tests.clauses import clause
 
@@ -67,3 +71,38 @@ def test_who_names_a_skill_gets_its_value(asked: Message) -> None:
     for answer in (RESULT, COUNTED):
         assert shown(asked, answer) == answer.parts
         assert shown(said(Part.text("hi")), asked, answer) == answer.parts
+
+
+def updates(*contents: TaskChange | Message) -> list[StatusUpdate | ArtifactUpdate]:
+    """Return what a stream shows of a task after it was made."""
+    asked = said(Part.text("hi"))
+    task = Task(
+        id="t", session="s", requester="local:ann", executor="did:x", messages=(asked,)
+    )
+    view = A2aView("a", "c", name="t")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    events = [
+        SessionEvent(number=number, at=now, by="x", content=content)
+        for number, content in enumerate((task, *contents), 1)
+    ]
+    return [update for event in events for update in view.take(event)]
+
+
+@pytest.mark.parametrize("state", [TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED])
+def test_a_question_is_one_update_with_its_words(state: TaskState) -> None:
+    question = replace(
+        said(Part.text("Which?"), is_result=True), purpose=MessagePurpose.COMMUNICATION
+    )
+    (update,) = updates(TaskChange(task="t", state=state), question)
+    assert isinstance(update, StatusUpdate)
+    assert (update.state, update.is_last) == (state, True)
+    assert update.message is not None
+    assert update.message.parts == (Part.text("Which?"),)
+
+
+def test_the_end_of_an_artifact_is_told() -> None:
+    first = Part.text("a", metadata={"artifact": "one"})
+    end = Part.text("b", metadata={"artifact": "one", "lastChunk": True})
+    found = updates(said(first, is_result=True), said(end, is_result=True))
+    ends = [(one.append, one.last) for one in found if isinstance(one, ArtifactUpdate)]
+    assert ends == [(False, False), (True, True)]

@@ -17,7 +17,7 @@ from anp.sidecar.attachments import (
     AttachmentSpec,
     open_attachment,
 )
-from anp.sidecar.attachments.a2a.sign_in import token_place
+from anp.sidecar.attachments.a2a.sign_in import secret_wanted, token_place
 from anp.sidecar.attachments.urls import parse_url
 from tests.anp.sidecar.attachments.web import LIMITS, Asked, Web, answer, call, serving
 from tests.clauses import clause
@@ -216,3 +216,42 @@ def test_settings_that_cannot_be_meant(more: dict[str, Any], said: str) -> None:
     given = {"kind": "a2a", "name": "my", "url": "https://shop.example", **more}
     with pytest.raises(ConfigError, match=said):
         AttachmentSpec(**given)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "option"),
+    [
+        ({"type": "http", "scheme": "bearer"}, "--bearer env:NAME"),
+        ({"type": "http", "scheme": "Basic"}, "--basic env:NAME"),
+        ({"type": "apiKey", "in": "header", "name": "X-K"}, "--header X-K=env:NAME"),
+        (
+            {"apiKeySecurityScheme": {"location": "query", "name": "key"}},
+            "--query key=env:NAME",
+        ),
+        ({"httpAuthSecurityScheme": {"scheme": "Bearer"}}, "--bearer env:NAME"),
+        ({"oauth2SecurityScheme": {"flows": {}}}, "--oauth-secret env:NAME"),
+        ({"mtlsSecurityScheme": {}}, "--bearer"),
+    ],
+)
+def test_a_card_that_requires_a_secret_is_warned_of(
+    scheme: dict[str, Any], option: str
+) -> None:
+    card = {"securitySchemes": {"one": scheme}}
+    forms: list[dict[str, Any]] = [
+        {"security": [{"one": []}]},
+        {"securityRequirements": [{"schemes": {"one": {"list": []}}}]},
+    ]
+    for form in forms:
+        assert option in secret_wanted({**card, **form})
+    assert secret_wanted(card) == ""
+    assert secret_wanted({**card, "security": [{"one": []}, {}]}) == ""
+
+
+async def test_attaching_without_the_secret_warns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shop = Shop()
+    for given in ({}, {"bearer": "env:SHOP_SECRET"}):
+        none: dict[str, Any] = {"oauth_client": "", "oauth_secret": ""}
+        async with signed_in(shop, monkeypatch, **none, **given) as (my, _):
+            assert len(my.listing.warnings) == (0 if given else 1)
