@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.operations.peers import PeerOperations
+from anp.sidecar.api.requests import PeerBody
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.health import Condition, readiness
 from anp.sidecar.library.revocation import ProtocolDesk
@@ -114,4 +117,30 @@ async def test_a_revocation_holds_at_once_also_when_it_cannot_be_kept(
         assert (await desk.revoke(found.protocol)).revoked
         await desk.approve(found.protocol)
         # The refused call did not run.
+        assert await house.call("count", step=3) == {"calls": 2, "step": 3}
+
+
+async def test_a_block_holds_at_once_also_when_it_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise StoreFull("cache: no space left")
+
+    async with house_in(tmp_path) as house:
+        assert await house.call("count", step=1) == {"calls": 1, "step": 1}
+        operations = PeerOperations(house.provider)
+        peer, request = PeerBody(peer=house.caller.did), Request({"type": "http"})
+        with monkeypatch.context() as patched:
+            patched.setattr(house.provider.store, "see_peer", full)
+            with pytest.raises(
+                CallError, match="until the daemon is started"
+            ) as caught:
+                await operations.block_peer(request, peer)
+            assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
+            with pytest.raises(CallError):
+                await house.call("count", step=2)
+        with pytest.raises(CallError):
+            await house.call("count", step=2)
+        await operations.allow_peer(request, peer)
+        # The refused calls did not run.
         assert await house.call("count", step=3) == {"calls": 2, "step": 3}

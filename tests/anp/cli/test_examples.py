@@ -28,7 +28,8 @@ from anp.sidecar.home.home import ApiAddress, Home, OwnerAddress
 AT_HOME = {
     *("up", "logs", "mcp", "run", "identity create", "identity verify"),
     *("attach a2a", "attach callback", "attach http", "attach mcp", "attach python"),
-    *("attachments remove", "a2a tokens add", "a2a tokens revoke"),
+    *("attach inbox", "attachments remove"),
+    *("a2a tokens add", "a2a tokens revoke"),
 }
 "Commands that first work on this machine or ask another; some never ask the daemon."
 
