@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from starlette.requests import Request
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.dashboard import Dashboard
+from anp.sidecar.api.operations.daemon import DaemonOperations
 from anp.sidecar.api.operations.peers import PeerOperations
 from anp.sidecar.api.requests import PeerBody
 from anp.sidecar.daemon import Daemon
@@ -45,6 +48,14 @@ def full_disk(daemon: Daemon) -> Iterator[None]:
         limit(2**30)
 
 
+async def ready_metric(daemon: Daemon) -> float:
+    operations = DaemonOperations(daemon, Dashboard())
+    answer = await operations.get_metrics(Request({"type": "http"}))
+    found = re.search(rb"^anpd_ready (\S+)$", bytes(answer.body), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
 async def test_a_full_disk_of_the_provider_ends_nothing_but_what_it_cannot_keep(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -65,9 +76,11 @@ async def test_a_full_disk_of_the_provider_ends_nothing_but_what_it_cannot_keep(
             found = await readiness(house.provider)
             assert (found.ready, found.parts["store"].state) == (False, Condition.DOWN)
             assert "no room" in found.parts["store"].text
+            assert await ready_metric(house.provider) == 0
         assert await house.call("count", step=1) == {"calls": 1, "step": 1}
         house.provider.store_watch.forget()
         assert (await readiness(house.provider)).ready
+        assert await ready_metric(house.provider) == 1
     assert not [record for record in caplog.records if record.exc_info]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import ssl
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from anp.channel.listener import Page
@@ -23,12 +24,18 @@ from anp.sidecar.home.home import Home
 
 __all__ = [
     "OwnWeb",
+    "certificate_fault",
+    "certificate_ends",
     "load_own_web",
     "make_fetcher",
     "make_identities",
     "make_resolver",
+    "renew_tls",
     "server_tls",
 ]
+
+SOON = 14.0
+"Days before the end of a certificate from which on the owner is warned."
 
 MEDIA_TYPE = "application/json"
 "Media type our document is served with; ANP's SDK takes no other."
@@ -121,6 +128,53 @@ def server_tls(config: Config) -> ssl.SSLContext | None:
             f"be used: {exc.strerror or exc}"
         ) from exc
     return context
+
+
+def renew_tls(config: Config, context: ssl.SSLContext | None) -> None:
+    """Read the certificate and its key again, for the connections that come.
+
+    Args:
+        context: The settings that the port listens with; None when it speaks plain.
+
+    Raises:
+        ConfigError: They cannot be used; the old ones stay.
+    """
+    listen = config.listen
+    # A pair that does not fit would be loaded by halves.
+    if context is None or server_tls(config) is None:
+        return
+    assert listen.tls_cert is not None, "server_tls found it"
+    context.load_cert_chain(listen.tls_cert, listen.tls_key, password="")
+
+
+def certificate_ends(config: Config) -> datetime | None:
+    """Return when the certificate of the port ends, or None without one.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    path = config.listen.tls_cert
+    if path is None:
+        return None
+    # It takes a while to load, and most daemons have no certificate.
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+    except (OSError, ValueError) as exc:
+        raise ConfigError(f"listen.tls_cert {path} cannot be read: {exc}") from exc
+
+
+def certificate_fault(ends: datetime, now: float) -> str:
+    """Say that a certificate ended or ends soon; empty when it lasts.
+
+    Args:
+        now: Seconds since 1970.
+    """
+    days = (ends.timestamp() - now) / 86_400
+    if days <= 0:
+        return "it has expired"
+    return f"it ends in {days:.0f} days" if days < SOON else ""
 
 
 def _read(path: Path) -> bytes:

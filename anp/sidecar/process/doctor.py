@@ -24,7 +24,11 @@ from anp.sidecar.attachments import AttachmentSpec, load_attachments
 from anp.sidecar.config.settings import Config
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.models import model_summary
-from anp.sidecar.peers.web_identity import server_tls
+from anp.sidecar.peers.web_identity import (
+    certificate_ends,
+    certificate_fault,
+    server_tls,
+)
 from anp.sidecar.process.clock import Clock
 from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
@@ -387,6 +391,7 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
         return
     try:
         server_tls(config)
+        ends = certificate_ends(config)
     except ConfigError as exc:
         yield DoctorCheck(
             name="certificate",
@@ -396,7 +401,22 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
             fix="correct listen.tls_cert and listen.tls_key",
         )
         return
-    yield DoctorCheck(name="certificate", text=str(config.listen.tls_cert))
+    assert ends is not None, "there is a certificate"
+    fault = certificate_fault(ends, time.time())
+    expired = ends.timestamp() <= time.time()
+    yield DoctorCheck(
+        name="certificate",
+        level=(Level.BAD if expired else Level.WARNING) if fault else Level.OK,
+        text=f"{config.listen.tls_cert}, valid until {ends:%Y-%m-%d %H:%M} UTC"
+        + (f": {fault}" if fault else ""),
+        why="peers refuse connections to a port with an expired certificate"
+        if fault
+        else "",
+        fix="renew the files that listen.tls_cert and listen.tls_key name, then "
+        "`anpd reload`"
+        if fault
+        else "",
+    )
 
 
 def _otel(config: Config) -> Iterator[DoctorCheck]:
