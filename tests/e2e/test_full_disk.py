@@ -21,7 +21,7 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.health import Condition, readiness
 from anp.sidecar.library.revocation import ProtocolDesk
 from cache.disk import Database
-from cache.errors import StoreFull
+from cache.errors import StoreFull, StoreUnavailable
 from tests.e2e.house import house_in
 
 
@@ -133,18 +133,24 @@ async def test_a_revocation_holds_at_once_also_when_it_cannot_be_kept(
         assert await house.call("count", step=3) == {"calls": 2, "step": 3}
 
 
+@pytest.mark.parametrize(
+    "failing",
+    [("see_peer",), ("see_peer", "peers_known_as", "canonical_did", "is_revoked")],
+    ids=["full", "away"],
+)
 async def test_a_block_holds_at_once_also_when_it_cannot_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    failing: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise StoreFull("cache: no space left")
+    def fails(*_: object, **__: object) -> None:
+        raise StoreUnavailable("cache: no space left")
 
     async with house_in(tmp_path) as house:
         assert await house.call("count", step=1) == {"calls": 1, "step": 1}
         operations = PeerOperations(house.provider)
         peer, request = PeerBody(peer=house.caller.did), Request({"type": "http"})
         with monkeypatch.context() as patched:
-            patched.setattr(house.provider.store, "see_peer", full)
+            for one in failing:
+                patched.setattr(house.provider.store, one, fails)
             with pytest.raises(
                 CallError, match="until the daemon is started"
             ) as caught:
