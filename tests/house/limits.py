@@ -38,14 +38,18 @@ MAX_CIRCLES: Final = 0
 WANTED_CALL_FILES: Final = 35
 "Files that a warm call should enter in both daemons; a newcomer can read as many."
 
-MAX_CALL_FILES: Final = 48
-"Files that it may enter now; 82 was the start."
+MAX_CALL_FILES: Final = 76
+"""Files that it may enter now; 82 was the start, and 48 were reached once.
+
+Remembered ways, plans in the daemon, binary frames, the access log and requests that
+are read without the HTTP library came since, each in files of its own.
+"""
 
 WANTED_CALL_FILES_BEFORE_SEND: Final = 25
 "Files that a warm call should enter before its bytes leave."
 
-MAX_CALL_FILES_BEFORE_SEND: Final = 35
-"Files that it may enter before that now; 66 was the start."
+MAX_CALL_FILES_BEFORE_SEND: Final = 44
+"Files that it may enter before that now; 66 was the start, and 35 were reached once."
 
 WANTED_LINES: Final = 74_000
 "Lines of product code that should do, with the same behaviour."

@@ -248,7 +248,10 @@ def test_a_file_that_one_call_did_not_enter_does_not_count() -> None:
     assert found.both == {"a", "c", "p"}
 
 
-def test_the_recorder_notes_functions_until_a_frame_is_sent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("send", ["send", "send_binary", "send_text"])
+def test_the_recorder_notes_functions_until_a_frame_is_sent(
+    tmp_path: Path, send: str
+) -> None:
     recorder = Recorder(str(tmp_path))
     names: dict[str, Any] = {}
     library = "async def send(text): pass\n"
@@ -260,6 +263,7 @@ async def write():
     after()
 def after(): helper()
 """
+    library, project = (one.replace("send(", f"{send}(") for one in (library, project))
     exec(compile(library, "/lib/websockets/asyncio/connection.py", "exec"), names)
     exec(compile(project, str(tmp_path / "anp" / "link.py"), "exec"), names)
     before = sys.getprofile()
@@ -268,7 +272,7 @@ def after(): helper()
         names["helper"]()
         recorder.begin()
         with pytest.raises(StopIteration):
-            names["send"]("by somebody else").send(None)
+            names[send]("by somebody else").send(None)
         with pytest.raises(StopIteration):
             names["write"]().send(None)
         found = recorder.end()

@@ -20,6 +20,8 @@ from typing import Any
 
 PACKAGES = ("anp", "negotiation", "sandbox", "cache")
 OTHER, PROJECT, SEND = range(3)
+SENDS = frozenset({"send", "send_binary", "send_text"})
+"Functions of the WebSocket library that take a message of ours."
 
 
 class Recorder:
@@ -75,7 +77,7 @@ class Recorder:
             # The body of a module is entered by an import, not by a call.
             if code.co_filename.startswith(self._folders):
                 kind = PROJECT if code.co_name != "<module>" else OTHER
-            elif code.co_name == "send" and "/websockets/" in code.co_filename:
+            elif code.co_name in SENDS and "/websockets/" in code.co_filename:
                 kind = SEND
             self._kinds[code] = kind
         return kind
