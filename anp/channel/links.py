@@ -7,7 +7,7 @@ import contextlib
 import logging
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
 from anp.channel.kept_links import keep_link
 from anp.channel.link import ChannelAcceptor, Link
-from anp.channel.listener import Page, PeerServers, listen
+from anp.channel.listener import Pages, PeerServers, listen
 from anp.channel.pipe import FAREWELL
 from anp.channel.room import LinkFull
 from anp.errors import CallError, ErrorKind, PeerError
@@ -169,14 +169,15 @@ class Links:
         return len(self._links)
 
     async def listen(
-        self, host: str, port: int, pages: Callable[[], Mapping[str, Page]]
+        self, host: str, port: int, pages: Pages, own_url: Callable[[], str] = str
     ) -> int:
-        """Accept links on `host`:`port` and return the port."""
+        """Accept links on `host`:`port` and return the port; see `listen`."""
         self._server = await listen(
             host,
             port,
             on_connection=self._accept,
             pages=pages,
+            own_url=own_url,
             max_size=self._config.link.max_first_message,
             open_timeout=self._config.link.handshake.timeout,
             ping_interval=self._config.ping_interval,

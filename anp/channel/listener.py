@@ -10,9 +10,10 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
@@ -21,11 +22,15 @@ from websockets.http11 import Request, Response
 from anp.channel.admission import Admission, DoorSocket, Guest
 from anp.channel.pipe import PromptConnection
 from anp.errors import CallError, ErrorKind
+from anp.identity.address import normalise_url
 
-__all__ = ["Page", "PeerServers", "listen", "websocket_logger"]
+__all__ = ["Page", "Pages", "PeerServers", "listen", "websocket_logger"]
 
 Page = tuple[str, bytes]
 "A content type and a body."
+
+Pages = Callable[[], Mapping[str, Page]]
+"Returns what plain GET serves, by path."
 
 METHODS = (b"GET ", b"HEAD ")
 PIECE = 4096
@@ -211,7 +216,8 @@ async def listen(
     port: int,
     *,
     on_connection: Callable[[ServerConnection], Awaitable[None]],
-    pages: Callable[[], Mapping[str, Page]],
+    pages: Pages,
+    own_url: Callable[[], str],
     max_size: int,
     open_timeout: float,
     ping_interval: float,
@@ -223,6 +229,8 @@ async def listen(
 
     Args:
         pages: What plain GET serves, by path.
+        own_url: Returns the URL at which peers reach us. A page in a browser, which
+            says its `Origin`, may connect only from there; daemons say none.
         max_size: Largest first message, in bytes.
         open_timeout: Seconds for the HTTP request to arrive.
         ping_interval: Seconds between WebSocket pings, and to wait for a pong.
@@ -238,6 +246,10 @@ async def listen(
         connection: ServerConnection, request: Request
     ) -> Response | None:
         if _is_upgrade(request.headers):
+            if not _is_ours(request.headers.get_all("Origin"), own_url()):
+                # Also one under a rebound name (DNS): its `Origin` says that name.
+                told = _text("pages of other sites may not connect")
+                return _answer(request, http.HTTPStatus.FORBIDDEN, told)
             if accepts():
                 return None
             return _answer(request, http.HTTPStatus.SERVICE_UNAVAILABLE, _text("full"))
@@ -311,6 +323,20 @@ def _is_upgrade(headers: Headers) -> bool:
     return any(
         value.strip().lower() == "websocket" for value in headers.get_all("Upgrade")
     )
+
+
+def _is_ours(origins: Sequence[str], url: str) -> bool:
+    """Say if a request comes from no page, or from one of our own site. Pure."""
+    return all(_site(one) is not None and _site(one) == _site(url) for one in origins)
+
+
+def _site(url: str) -> str | None:
+    """Return the part of a URL that is the same for one site; None if it is none."""
+    try:
+        parts = urlsplit(normalise_url(url))
+    except CallError:
+        return None
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _text(text: str) -> Page:

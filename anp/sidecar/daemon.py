@@ -261,7 +261,10 @@ class Daemon:
             await self.groups.load()
             self.group_agent.look()
             self.port = await self.links.listen(
-                self.config.listen.host, self.config.listen.port, self._pages
+                self.config.listen.host,
+                self.config.listen.port,
+                self._pages,
+                lambda: self.url,
             )
             stack.push_async_callback(self.web.close)
             self.enforcer.start()

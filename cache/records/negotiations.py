@@ -105,6 +105,16 @@ class NegotiationRecord(Record, kind="negotiation"):
         """True when it led to an agreement; such records are never dropped."""
         return self.outcome == "agreed"
 
+    @property
+    def owner_approved(self) -> bool:
+        """True when the owner wanted the agreed document, or wrote it."""
+        said = [
+            one.get("verdict")
+            for one in self.verdicts
+            if one.get("by") == "owner" and one.get("hash") == self.hash
+        ]
+        return bool(said) and said[-1] != "reject"
+
 
 @dataclass(frozen=True)
 class StandingRecord(Record, kind="standing"):

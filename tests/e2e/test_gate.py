@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Origin
 
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
@@ -235,6 +238,36 @@ async def test_each_way_asks_the_owner_as_the_table_says(
                     ran[name] += 1
                 counted = await shop.runs()
                 assert counted == {"looks": ran["look"], "buys": ran["buy"]}, way
+
+
+async def test_a_page_of_another_site_cannot_connect(tmp_path: Path) -> None:
+    """The daemon lets everybody of this machine in, and such a page runs there."""
+    async with shop_in(tmp_path, callers=0) as shop:
+        url = shop.provider.url
+        ours = Origin(url.replace("ws://", "http://").rstrip("/"))
+        async with connect(url, origin=ours, proxy=None):
+            pass
+        with pytest.raises(InvalidStatus) as caught:
+            await connect(url, origin=Origin("https://evil.example"), proxy=None)
+        assert caught.value.response.status_code == 403
+
+
+async def test_a_stricter_setting_reaches_agreements_that_nobody_was_asked_about(
+    tmp_path: Path,
+) -> None:
+    async with shop_in(tmp_path, callers=1) as shop:
+        for name in ("look", "buy"):
+            await shop.call(WayIn.AGREEMENT, name)
+    async with shop_in(tmp_path, approve="side-effects", callers=1) as shop:
+        await shop.call(WayIn.AGREEMENT, "look")
+        await pending(shop.call(WayIn.AGREEMENT, "buy"))
+        assert (await shop.runs())["buys"] == 0
+        await shop.asked("approval-pending")
+        await shop.call(WayIn.AGREEMENT, "buy")
+    async with shop_in(tmp_path, approve="side-effects", callers=1) as shop:
+        # The agreement is one that the owner approved.
+        await shop.call(WayIn.AGREEMENT, "buy")
+        assert (await shop.runs())["buys"] == 1
 
 
 async def test_a_caller_that_chooses_by_the_list_asks_about_a_text(

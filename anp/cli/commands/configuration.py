@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anp.cli.client import home_of, load_settings
 from anp.cli.grammar import Commands, Context
 from anp.cli.options import Json
-from anp.cli.output import Settings, print_json, print_one
+from anp.cli.output import Settings, print_json, print_one, progress
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
@@ -32,6 +32,11 @@ def show_config(context: Context, as_json: Json = False) -> None:
     """Show every setting in effect, defaults included, without secrets."""
     shown = _shown(load_settings(context.obj))
     print_one(shown, _told(shown), as_json=as_json)
+    if home_of(context.obj)[0].is_running():
+        progress(
+            "a daemon runs in this home: for it the options of its `anpd up` count, "
+            "its environment, and the files as they were at its start or last reload"
+        )
 
 
 def _told(shown: dict[str, Any]) -> Iterator[str]:

@@ -226,6 +226,11 @@ def import_protocol(
         f"{half['revision']}, used with {', '.join(half['peers']) or 'any peer'}"
         for half in found["code"]
     ]
+    told += [
+        f"it may call {', '.join(half['capabilities'])}, with arguments of its choice"
+        for half in found["code"]
+        if half["capabilities"]
+    ]
     told.append(
         "calls in flight end with the code they began with; new calls use this code"
     )

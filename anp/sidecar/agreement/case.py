@@ -311,6 +311,8 @@ class Case:
             if word.verdict == "reject":
                 self.note("owner", "reject", document, word.note)
                 return Reject(word.note or "the owner of this agent does not want this")
+            # The gate asks for it when the agreement is to be used.
+            self.note("owner", "accept", document, word.note)
             return Accept()
         return await self._ask(document, half, min(seconds, self._wait))
 

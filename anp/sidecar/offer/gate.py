@@ -132,7 +132,8 @@ class Gate:
         """Return why a half may not serve a peer without a negotiation, or None.
 
         A half that was agreed with one peer serves another only where the owner wants
-        to be asked about neither (DESIGN.md, Needs and schemas).
+        to be asked about neither (DESIGN.md, Needs and schemas). Nor does an agreement
+        count that was made when the owner wanted to be asked about less.
 
         Args:
             peer: Its canonical DID; `EVERYBODY` for one that we never agreed with.
@@ -146,10 +147,24 @@ class Gate:
         effects = not harmless.issuperset(half.capabilities)
         if not asks_owner(self._approve, side_effects=effects):
             return None
-        known = await asyncio.to_thread(self._store.agreements_of, half.hash)
-        if any(one.peer_did == peer and one.role is half.role for one in known):
+        if await asyncio.to_thread(self._is_approved, half, peer):
             return None
         return "the owner has to approve it for this peer"
+
+    def _is_approved(self, half: HalfRecord, peer: str | None) -> bool:
+        """Tell whether an agreement with a peer is one that the setting lets through.
+
+        Without a negotiation it is there because the owner imported it.
+        """
+        for one in self._store.agreements_of(half.hash):
+            if one.peer_did != peer or one.role is not half.role:
+                continue
+            if self._approve == "first-use" or one.negotiation_id is None:
+                return True
+            record = self._store.negotiation(one.negotiation_id)
+            if record is not None and record.owner_approved:
+                return True
+        return False
 
     # The decision about a call.
 

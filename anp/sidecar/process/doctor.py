@@ -19,6 +19,7 @@ from pathlib import Path
 
 from anp.errors import ConfigError
 from anp.extras import install_line, is_installed
+from anp.identity.address import is_loopback
 from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec, load_attachments
 from anp.sidecar.config.settings import Config
@@ -108,7 +109,7 @@ def examine(
     found += [_disk(home), _files(config)]
     if config is not None:
         found += [*_store(home, config), *_model(config), *_port(home, config)]
-        found += [*_tls(config), *_otel(config), *_a2a(config)]
+        found += [*_peers(config), *_tls(config), *_otel(config), *_a2a(config)]
         found += _attachments(home, config)
     return found
 
@@ -386,8 +387,37 @@ def _port(home: Home, config: Config) -> Iterator[DoctorCheck]:
     yield DoctorCheck(name="port", text=f"{listen.host}:{listen.port} is free")
 
 
+def _peers(config: Config) -> Iterator[DoctorCheck]:
+    listen = config.listen
+    public = listen.public_url
+    is_local = listen.is_loopback and (public is None or is_loopback(public))
+    if config.peers_policy == "any" and not is_local:
+        yield DoctorCheck(
+            name="peers",
+            level=Level.WARNING,
+            text=f"everybody who reaches {public or listen.host} is let in "
+            "(policy.peers)",
+            why="every agent of the network may call what is exposed, for strangers' "
+            "share of the budget",
+            fix='policy.peers = "listed", and for each peer: anpd peers allow PEER',
+        )
+
+
 def _tls(config: Config) -> Iterator[DoctorCheck]:
-    if config.listen.tls_cert is None:
+    listen = config.listen
+    if listen.tls_cert is None:
+        # With a public address of wss a proxy has the certificate.
+        proxied = (listen.public_url or "").startswith("wss:")
+        if not listen.is_loopback and not proxied:
+            yield DoctorCheck(
+                name="certificate",
+                level=Level.WARNING,
+                text=f"none, and {listen.host} is reached from other machines",
+                why="messages are encrypted all the same, but not who talks to whom, "
+                "and a first use trusts the network",
+                fix="set listen.tls_cert and listen.tls_key, or listen.public_url to "
+                "the wss address of a proxy",
+            )
         return
     try:
         server_tls(config)

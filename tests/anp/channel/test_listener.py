@@ -30,6 +30,9 @@ async def echo(connection: ServerConnection) -> None:
         await connection.send(message)
 
 
+OWN = "wss://agent.example/anp"
+
+
 @asynccontextmanager
 async def port(
     *, accepts: bool = True, open_timeout: float = 10.0
@@ -40,6 +43,7 @@ async def port(
         0,
         on_connection=echo,
         pages=lambda: {"/.well-known/anp": PAGE},
+        own_url=lambda: OWN,
         max_size=LIMIT,
         open_timeout=open_timeout,
         ping_interval=20.0,
@@ -155,6 +159,45 @@ async def test_a_full_daemon_says_503_to_links_and_still_serves_the_page() -> No
         assert (await ask(number, request("GET", "/.well-known/anp")))[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("origins", "status"),
+    [
+        ((), 101),
+        (("https://agent.example",), 101),
+        (("HTTPS://Agent.Example:443",), 101),
+        (("https://evil.example",), 403),
+        (("http://agent.example",), 403),
+        (("https://agent.example:8443",), 403),
+        (("https://agent.example.evil.example",), 403),
+        (("null",), 403),
+        (("",), 403),
+        (("https://agent.example:port",), 403),
+        (("https://agent.example", "https://evil.example"), 403),
+    ],
+)
+async def test_a_page_of_another_site_gets_no_websocket(
+    origins: tuple[str, ...], status: int
+) -> None:
+    """A browser's page could call what is exposed to everybody on this machine."""
+    lines = "".join(f"Origin: {one}\r\n" for one in origins).encode()
+    async with port() as number:
+        reader, writer = await asyncio.open_connection("127.0.0.1", number)
+        try:
+            writer.write(UPGRADE.replace(b"Host: x\r\n", b"Host: x\r\n" + lines))
+            said = await reader.readuntil(b"\r\n\r\n")
+        finally:
+            writer.transport.abort()
+    assert int(said.split()[1]) == status
+
+
+async def test_a_rebound_name_is_no_name_of_ours() -> None:
+    """Its `Origin` is that of its `Host`, which says nothing about who we are."""
+    lines = b"Host: evil.example:8765\r\nOrigin: http://evil.example:8765\r\n"
+    async with port() as number:
+        said = await ask(number, UPGRADE.replace(b"Host: x\r\n", lines))
+    assert said[0] == 403
+
+
 @clause("WIRE row 34")
 async def test_a_message_at_the_limit_passes_and_one_past_it_closes_with_1009() -> None:
     async with (
@@ -178,6 +221,7 @@ async def test_an_address_in_use_is_one_line_that_says_what_to_do() -> None:
                 number,
                 on_connection=echo,
                 pages=dict,
+                own_url=lambda: OWN,
                 max_size=LIMIT,
                 open_timeout=1.0,
                 ping_interval=20.0,

@@ -20,8 +20,18 @@ EXPORT = f"/v1/protocols/{HASH}/export"
 IMPORTED = {
     "hash": HASH,
     "code": [
-        {"role": "provider", "revision": 2, "peers": []},
-        {"role": "requester", "revision": 1, "peers": ["did:key:z\x1b"]},
+        {
+            "role": "provider",
+            "revision": 2,
+            "peers": [],
+            "capabilities": ["shop.buy", "shop.look"],
+        },
+        {
+            "role": "requester",
+            "revision": 1,
+            "peers": ["did:key:z\x1b"],
+            "capabilities": [],
+        },
     ],
 }
 
@@ -58,6 +68,8 @@ def test_import_posts_the_bytes_of_the_file(
     assert api.asked[-1].headers["content-type"] == "application/json"
     told = capsys.readouterr().out
     assert "code for the provider, revision 2, used with any peer" in told
+    assert "it may call shop.buy, shop.look, with arguments of its choice" in told
+    assert told.count("may call") == 1
     assert "did:key:z<1b>" in told
 
 

@@ -83,6 +83,20 @@ def test_config_show_says_every_budget_and_where_prompts_go(
         assert line in lines
 
 
+def test_config_show_says_that_a_running_daemon_may_have_others(
+    plain_home: Home, capsys: Output
+) -> None:
+    plain_home.create()
+    for words in (["config", "show"], ["config", "show", "--json"]):
+        assert anpd(plain_home, *words) == 0
+        assert capsys.readouterr().err == ""
+        with plain_home.lock():
+            assert anpd(plain_home, *words) == 0
+        said = capsys.readouterr()
+        assert "options of its `anpd up`" in said.err
+        assert "options" not in said.out
+
+
 def test_config_show_leaves_secrets_out(
     plain_home: Home, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:

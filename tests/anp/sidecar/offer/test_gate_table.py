@@ -35,7 +35,12 @@ from anp.sidecar.peers.policy import PeerPolicy, PeerRules
 from cache.errors import StoreUnavailable
 from cache.records.negotiations import NegotiationRecord
 from cache.records.peers import PeerState
-from cache.records.records import HalfRecord, hash_text
+from cache.records.records import (
+    AgreementRecord,
+    DocumentRecord,
+    HalfRecord,
+    hash_text,
+)
 from cache.store import Store, open_store
 from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability, schema_hash
@@ -232,6 +237,61 @@ async def test_a_half_serves_a_peer_only_as_the_table_says(
         if exposure == "widened":
             assert everybody is not None
             assert "not exposed" in everybody
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "is_approved"),
+    [
+        ([], False),
+        ([("mind", "accept")], False),
+        ([("owner", "accept")], True),
+        ([("owner", "propose"), ("mind", "accept")], True),
+        ([("owner", "accept"), ("owner", "reject")], False),
+        (None, True),
+    ],
+)
+@pytest.mark.parametrize("approve", ["side-effects", "always", "first-use"])
+async def test_an_agreement_counts_if_the_owner_approved_it(
+    store: Store,
+    approve: str,
+    verdicts: list[tuple[str, str]] | None,
+    *,
+    is_approved: bool,
+) -> None:
+    """One that was made under `never` went on after the setting became stricter."""
+    one = shop(store, approve)
+    text = "# Requirement\nBuy.\n"
+    now = time.time()
+    common = {"hash": hash_text(text), "role": "provider", "revision": 0}
+    calls = {TOOLS[1].name: schema_hash(TOOLS[1])}
+    half = HalfRecord.from_json(
+        {**common, "source": "", "origin": "rules", "capabilities": calls}
+        | {"created": now}
+    )
+    # None: the owner imported it, so there was no negotiation.
+    negotiation = None if verdicts is None else "n1"
+    if verdicts is not None:
+        record = NegotiationRecord.from_json(
+            {"id": "n1", "peer_did": one.did, "role": "provider", "need": None}
+            | {"turns": [], "outcome": "agreed", "reason": "", "started": now}
+            | {"hash": common["hash"], "ended": now}
+            | {
+                "verdicts": [
+                    {"by": by, "verdict": said, "hash": common["hash"]}
+                    for by, said in verdicts
+                ]
+            }
+        )
+        store.save_negotiation(record)
+    agreement = AgreementRecord.from_json(
+        {**common, "own_did": one.did, "peer_did": one.did, "need_key": None}
+        | {"need": None, "samples": "full", "tests": {}, "created": now}
+        | {"negotiation_id": negotiation}
+    )
+    store.save_agreement(DocumentRecord.of(text), half, agreement)
+    problem = await one.gate.half_problem(half, one.did)
+    # What was agreed before is no first use.
+    assert (problem is None) == (is_approved or approve == "first-use")
 
 
 def test_every_way_has_a_row() -> None:

@@ -17,7 +17,7 @@ from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.load import load_config
-from anp.sidecar.config.settings import CacheConfig, Config
+from anp.sidecar.config.settings import CacheConfig, Config, ListenConfig, PolicyConfig
 from anp.sidecar.home.home import ApiAddress, Home
 from anp.sidecar.peers.web_identity import renew_tls, server_tls
 from anp.sidecar.process.clock import Clock
@@ -208,6 +208,32 @@ def test_a_store_on_a_server_is_asked_and_its_password_not_shown(
     assert check.text == "redis://127.0.0.1:1/0; it forgets when it is full"
     assert check.why
     assert check.fix
+
+
+def test_a_port_that_the_network_reaches_needs_a_list_and_a_certificate(
+    home: Home,
+) -> None:
+    public = ListenConfig(host="0.0.0.0", port=0)
+    (check,) = found(home, config_of(home, listen=public))
+    assert (check.name, check.level) == ("certificate", Level.WARNING)
+    assert "listen.tls_cert" in check.fix
+    # A proxy in front of it has the certificate.
+    proxied = replace(public, public_url="wss://agent.example/")
+    assert found(home, config_of(home, listen=proxied)) == []
+    anybody = PolicyConfig(peers="any")
+    (check,) = found(home, config_of(home, listen=proxied, policy=anybody))
+    assert (check.name, check.level) == ("peers", Level.WARNING)
+    assert "anpd peers allow" in check.fix
+    # On loopback the default is the same, and reaches no further than this machine.
+    assert found(home, config_of(home, policy=anybody)) == []
+
+
+def test_a_public_address_of_a_port_on_loopback_is_one_of_the_network(
+    home: Home,
+) -> None:
+    listen = ListenConfig(port=0, public_url="wss://agent.example/")
+    (check,) = found(home, config_of(home, listen=listen))
+    assert (check.name, check.level) == ("peers", Level.WARNING)
 
 
 def test_an_open_a2a_face_is_a_warning(home: Home) -> None:
