@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import ssl
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from anp.channel.listener import Page
@@ -24,8 +23,8 @@ from anp.sidecar.home.home import Home
 
 __all__ = [
     "OwnWeb",
-    "certificate_fault",
-    "certificate_ends",
+    "CertificateState",
+    "certificate_state",
     "load_own_web",
     "make_fetcher",
     "make_identities",
@@ -36,6 +35,21 @@ __all__ = [
 
 SOON = 14.0
 "Days before the end of a certificate from which on the owner is warned."
+
+DAY = 86_400.0
+"Seconds of a day."
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateState:
+    """The end of the certificate of the port."""
+
+    text: str
+    "In words, for the owner."
+
+    expired: bool | None = None
+    "True after its end, False shortly before, None when it lasts or there is none."
+
 
 MEDIA_TYPE = "application/json"
 "Media type our document is served with; ANP's SDK takes no other."
@@ -147,34 +161,34 @@ def renew_tls(config: Config, context: ssl.SSLContext | None) -> None:
     context.load_cert_chain(listen.tls_cert, listen.tls_key, password="")
 
 
-def certificate_ends(config: Config) -> datetime | None:
-    """Return when the certificate of the port ends, or None without one.
+def certificate_state(config: Config, now: float) -> CertificateState:
+    """Return when the certificate of the port ends.
+
+    Args:
+        now: Seconds since 1970.
 
     Raises:
         ConfigError: It cannot be read.
     """
     path = config.listen.tls_cert
     if path is None:
-        return None
+        return CertificateState("there is none")
     # It takes a while to load, and most daemons have no certificate.
     from cryptography import x509
 
     try:
-        return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+        ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
     except (OSError, ValueError) as exc:
         raise ConfigError(f"listen.tls_cert {path} cannot be read: {exc}") from exc
-
-
-def certificate_fault(ends: datetime, now: float) -> str:
-    """Say that a certificate ended or ends soon; empty when it lasts.
-
-    Args:
-        now: Seconds since 1970.
-    """
-    days = (ends.timestamp() - now) / 86_400
+    text, days = (
+        f"valid until {ends:%Y-%m-%d %H:%M} UTC",
+        (ends.timestamp() - now) / DAY,
+    )
+    if days > SOON:
+        return CertificateState(text)
     if days <= 0:
-        return "it has expired"
-    return f"it ends in {days:.0f} days" if days < SOON else ""
+        return CertificateState(f"{text}: it has expired", expired=True)
+    return CertificateState(f"{text}: it ends in {days:.0f} days", expired=False)
 
 
 def _read(path: Path) -> bytes:

@@ -25,11 +25,7 @@ from anp.sidecar.attachments import AttachmentSpec, load_attachments
 from anp.sidecar.config.settings import Config
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.models import model_summary
-from anp.sidecar.peers.web_identity import (
-    certificate_ends,
-    certificate_fault,
-    server_tls,
-)
+from anp.sidecar.peers.web_identity import certificate_state, server_tls
 from anp.sidecar.process.clock import Clock
 from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
@@ -421,7 +417,7 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
         return
     try:
         server_tls(config)
-        ends = certificate_ends(config)
+        state = certificate_state(config, time.time())
     except ConfigError as exc:
         yield DoctorCheck(
             name="certificate",
@@ -431,21 +427,16 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
             fix="correct listen.tls_cert and listen.tls_key",
         )
         return
-    assert ends is not None, "there is a certificate"
-    fault = certificate_fault(ends, time.time())
-    expired = ends.timestamp() <= time.time()
+    text = f"{config.listen.tls_cert}, {state.text}"
+    if state.expired is None:
+        yield DoctorCheck(name="certificate", text=text)
+        return
     yield DoctorCheck(
         name="certificate",
-        level=(Level.BAD if expired else Level.WARNING) if fault else Level.OK,
-        text=f"{config.listen.tls_cert}, valid until {ends:%Y-%m-%d %H:%M} UTC"
-        + (f": {fault}" if fault else ""),
-        why="peers refuse connections to a port with an expired certificate"
-        if fault
-        else "",
-        fix="renew the files that listen.tls_cert and listen.tls_key name, then "
-        "`anpd reload`"
-        if fault
-        else "",
+        level=Level.BAD if state.expired else Level.WARNING,
+        text=text,
+        why="peers do not connect to a port whose certificate has expired",
+        fix="renew the files of listen.tls_cert and listen.tls_key; `anpd reload`",
     )
 
 

@@ -17,7 +17,7 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
-from anp.sidecar.peers.web_identity import certificate_ends, certificate_fault
+from anp.sidecar.peers.web_identity import certificate_state
 from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
 from anp.sidecar.process.memory import keep_freed_memory
 from anp.sidecar.process.service import ServiceManager
@@ -145,18 +145,17 @@ async def run_daemon(
 
 def _certificate(config: Config) -> str:
     """Return the end of the certificate for the log, and warn of one that is near."""
+    if config.listen.tls_cert is None:
+        return ""
     try:
-        ends = certificate_ends(config)
+        state = certificate_state(config, time.time())
     except ConfigError as exc:
         # The library of TLS took it, so it serves.
         logger.warning("certificate of the port: its end is not known: %s", exc)
         return ""
-    if ends is None:
-        return ""
-    fault = certificate_fault(ends, time.time())
-    if fault:
-        logger.warning("certificate of the port: %s; renew it, then reload", fault)
-    return f" certificate_until={ends:%Y-%m-%d}"
+    if state.expired is not None:
+        logger.warning("certificate of the port: %s; renew it, then reload", state.text)
+    return f" certificate={state.text!r}"
 
 
 def _there(**faces: str | None) -> dict[str, str]:
