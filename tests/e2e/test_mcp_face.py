@@ -239,6 +239,20 @@ async def test_a_named_peers_capabilities_are_tools_with_their_hints(
         assert (tool.description or "").startswith("The remote agent did:key:")
         result = await client.call_tool(tool.name, {"number": 3})
         assert result.structured_content["output"] == {"twice": 6}
+        # What the peer offers now counts, not what the daemon read a moment ago.
+        for command, there in (("hide", False), ("expose", True)):
+            provider.ok(command, "slow.slow")
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert ("127_0_0_1_slow_slow" in names) is there
+
+
+def test_a_peer_without_tools_is_told_on_stderr_alone(
+    pair: tuple[Anpd, Anpd],
+) -> None:
+    ended = pair[0].run("mcp", "--peer", "nobody", "--peer", "ws://127.0.0.1:9/")
+    assert ended.code == 0
+    assert ended.stdout == ""
+    assert ended.stderr.count("no tools for --peer") == 2
 
 
 @pytest.mark.parametrize("way", ["stdio", "http"])

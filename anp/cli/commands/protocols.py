@@ -267,6 +267,8 @@ def _runs(what: str, runs: dict[str, Any]) -> Iterator[str]:
     counts = ", ".join(f"{name} {n}" for name, n in sorted(runs["outcomes"].items()))
     yield ""
     yield f"{what} since the daemon started: {counts}"
+    if what == "trials" and "error" in runs["outcomes"]:
+        yield "  an error is the right answer to the broken messages that a trial sends"
     for failure in runs["failures"]:
         where = f" line {failure['line']}" if "line" in failure else ""
         place = failure.get("function", failure["stage"])

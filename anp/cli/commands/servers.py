@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from anp.sidecar.home.home import ApiAddress, Home
+    from anp.sidecar.mcp.local_api import LocalApi
 
 __all__ = ["register"]
+
+TELL_TIME = 5.0
+"Seconds after the client has left for what is still to be said about its peers."
 
 FORWARDED = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 "Signals that a command beside the daemon gets when we get them."
@@ -57,9 +61,31 @@ async def _serve_mcp(address: ApiAddress, peers: tuple[str, ...]) -> None:
     from anp.sidecar.mcp.local_api import LocalApi
     from anp.sidecar.mcp.server import make_server
 
-    async with LocalApi(Path(address.socket)) as api, stdio_server() as (read, write):
-        server = make_server(api, peers=peers)
-        await server.run(read, write, server.create_initialization_options())
+    async with LocalApi(Path(address.socket)) as api:
+        # Beside the server: a peer that is down must not hold up the client.
+        telling = asyncio.create_task(_tell_of_missing(api, peers))
+        try:
+            async with stdio_server() as (read, write):
+                server = make_server(api, peers=peers)
+                await server.run(read, write, server.create_initialization_options())
+            await asyncio.wait({telling}, timeout=TELL_TIME)
+        finally:
+            telling.cancel()
+
+
+async def _tell_of_missing(api: LocalApi, peers: tuple[str, ...]) -> None:
+    """Say which peers give no tools of their own; stdout belongs to MCP."""
+    from anp.sidecar.mcp.local_api import ApiProblem
+
+    for peer in peers:
+        reason = "it publishes no capabilities, or does not answer"
+        try:
+            offers = await api.get("/v1/peers/offers", peer=peer, fresh="1")
+            if offers["publishes"]:
+                continue
+        except ApiProblem as exc:
+            reason = str(exc)
+        progress(f"anpd: no tools for --peer {peer}: {reason}")
 
 
 def run(

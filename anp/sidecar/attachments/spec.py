@@ -29,6 +29,7 @@ __all__ = [
     "load_attachments",
     "read_credentials",
     "read_declared",
+    "read_environment",
     "read_secret",
     "remove_attachment",
     "save_attachment",
@@ -117,7 +118,8 @@ are posted to; `a2a`: the agent card, or the agent's host."
     "Folder the child runs in; where `attach` was given."
 
     env: Mapping[str, str] = field(default_factory=dict)
-    "Environment variables of the child, on top of a small safe set."
+    "Environment variables of the child, on top of a small safe set: a text as it \
+stands, or `env:NAME` or `file:PATH`, which are read when the child starts."
 
     python: Path | None = None
     "`python`: the interpreter; default is the daemon's own."
@@ -208,6 +210,8 @@ are posted to; `a2a`: the agent card, or the agent's host."
         named = [self.bearer, self.basic, self.secret]
         named += [self.oauth_secret, self.oauth_assertion]
         named += [*self.headers.values(), *self.query.values()]
+        # Other values of `env` are texts as they stand.
+        named += [one for one in self.env.values() if one.startswith(SOURCES)]
         for source in named:
             # The text may be the secret itself, so no message repeats it.
             if source and (
@@ -429,6 +433,22 @@ def read_credentials(
     return Credentials(
         headers, {name: read(source) for name, source in spec.query.items()}
     )
+
+
+def read_environment(
+    spec: AttachmentSpec, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Return `env` with the secrets that it names; may block.
+
+    Raises:
+        AttachmentError: One is missing; the message names where it should stand.
+    """
+    return {
+        name: read_secret(value, environ, folder=spec.cwd)
+        if value.startswith(SOURCES)
+        else value
+        for name, value in spec.env.items()
+    }
 
 
 def read_secret(

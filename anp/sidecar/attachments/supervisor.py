@@ -97,7 +97,13 @@ class OutputTail:
     def _keep(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace").rstrip()[: self.MAX_LINE]
         self._lines.append(text)
-        logger.debug("child printed attachment=%s text=%r", self._name, text)
+        # The log takes a limited number of these lines, for each child by itself.
+        logger.info(
+            "child printed attachment=%s text=%r",
+            self._name,
+            text,
+            extra={"cause": self._name},
+        )
 
 
 PLACE_WAIT = 5.0

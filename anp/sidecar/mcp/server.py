@@ -6,6 +6,7 @@ owner named. What peers say about themselves is data, and is shown as such.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -64,8 +65,8 @@ ADVICE: Final[dict[ErrorKind, str]] = {
     ErrorKind.POLICY: "A rule or budget of the user forbids it; `anpd spend` and "
     "`anpd config show` show them. Do not repeat the call.",
     ErrorKind.TIMEOUT: "Call again with a larger `timeout`, unless it may have run.",
-    ErrorKind.APPLICATION_ERROR: "The agent itself answered with this error; correct "
-    "the input.",
+    ErrorKind.APPLICATION_ERROR: "The agent itself answered with this error; if it is "
+    "about the input, correct that.",
     ErrorKind.GENERATED_CODE: "The generated code failed; `anpd protocols list` "
     "tells the user more.",
     ErrorKind.PEER_UNREACHABLE: "The agent cannot be reached; try again later.",
@@ -313,7 +314,7 @@ class _Face:
         peer = _only(arguments, "peer").get("peer")
         if not isinstance(peer, str) or not peer:
             raise _usage("peer is missing; it is a name, a DID, a URL or URL#DID")
-        offers = await self._api.get("/v1/peers/offers", peer=peer)
+        offers = await self._api.get("/v1/peers/offers", peer=peer, fresh="1")
         seen: dict[str, dict[str, Any]] = {}
         for protocol in offers["protocols"]:
             for capability in protocol["capabilities"]:
@@ -357,20 +358,30 @@ class _Face:
         return _result(shown, text=found["output"], blocks=blocks)
 
     async def _read_peers(self) -> None:
-        """Make a tool of each capability that a named peer publishes."""
-        for peer in self._peers:
-            try:
-                offers = await self._api.get("/v1/peers/offers", peer=peer)
-            except ApiProblem:
-                # Away or unknown: the general tools say so when it is called.
+        """Make a tool of each capability that a named peer publishes now."""
+        made: dict[str, _PeerTool] = {}
+        # At once: each of those that are away may take seconds.
+        found = await asyncio.gather(*map(self._offers, self._peers))
+        for peer, offers in zip(self._peers, found, strict=True):
+            if not offers["publishes"]:
+                # Perhaps away for a moment: what a client has listed stays.
+                known = self._tools.items()
+                made |= {name: one for name, one in known if one.peer == peer}
                 continue
             slug = _slug(urlsplit(peer).hostname or peer)
             for protocol in offers["protocols"]:
                 for capability in protocol["capabilities"]:
                     tool = _tool_of(capability, slug, str(offers["peer_did"]))
-                    if len(self._tools) < MAX_PEER_TOOLS or tool.name in self._tools:
-                        named = _PeerTool(peer, capability["name"], tool)
-                        self._tools[tool.name] = named
+                    if len(made) < MAX_PEER_TOOLS or tool.name in made:
+                        made[tool.name] = _PeerTool(peer, capability["name"], tool)
+        self._tools = made
+
+    async def _offers(self, peer: str) -> dict[str, Any]:
+        try:
+            return await self._api.get("/v1/peers/offers", peer=peer, fresh="1")
+        except ApiProblem:
+            # Unknown: the general tools say so when it is called.
+            return {"publishes": False}
 
 
 def _tool_of(capability: dict[str, Any], slug: str, peer_did: str) -> types.Tool:
@@ -444,9 +455,12 @@ def _failure(exc: ApiProblem) -> types.CallToolResult:
     )
     ran = " It may have run." if exc.body.get("may_have_run") else ""
     line = _quoted(str(exc))
+    stop = "" if line.endswith(("?", "!")) else "."
     return types.CallToolResult(
         content=[
-            types.TextContent(type="text", text=f"{exc.kind}: {line}.{ran} {advice}")
+            types.TextContent(
+                type="text", text=f"{exc.kind}: {line}{stop}{ran} {advice}"
+            )
         ],
         structured_content=exc.body,
         is_error=True,

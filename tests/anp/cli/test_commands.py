@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from anp.cli.app import run
+from anp.cli.commands.attachments.attach import _program_name
 from anp.cli.local_http import LocalHttp
 from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.api.answers import fields_of
@@ -334,6 +335,31 @@ def test_a_program_is_kept_by_its_absolute_path(
     again = ["attach", "mcp", "--name", "x", "--", *kept["command"]]
     assert anpd(home, *again) == 3
     assert "I live beside it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("python rich_server.py", "rich_server"),
+        ("/usr/bin/python3.11 -u /srv/rich_server.py --port 1", "rich_server"),
+        ("python -m mcp_server_time", "mcp_server_time"),
+        ("python -c pass", "python"),
+        ("node dist/shop.mjs", "shop"),
+        (
+            "npx -y @acme/server-everything@2.0 stdio",
+            "server-everything",
+        ),
+        ("uvx --from shop==1.2 shop-server", "shop-server"),
+        ("uvx mcp-server-time@latest --local-timezone UTC", "mcp-server-time"),
+        ("uv run --with mcp python shop.py", "shop"),
+        ("sh start.sh", "start"),
+        ("sh", "sh"),
+        ("mcp-server-time", "mcp-server-time"),
+        ("tools serve shop", "shop"),
+    ],
+)
+def test_what_an_interpreter_runs_gives_the_name(command: str, name: str) -> None:
+    assert _program_name(command.split()) == name
 
 
 def test_attach_prints_the_command_that_exposes_with_all_that_was_given(

@@ -7,8 +7,9 @@ import contextlib
 import inspect
 import logging
 import os
+import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,6 +48,26 @@ attach_app = Commands(help="Attach the programs of your agent.")
 Fields = dict[str, Any]
 "Fields of an `AttachmentSpec`."
 
+
+INTERPRETERS = re.compile(
+    r"(python|pypy)[\d.]*|node|deno|bunx?|npx|uvx?|pipx|(ba|da|z)?sh"
+)
+"Programs that run another one, after which an attachment is named."
+
+VERBS = frozenset({"run", "tool", "x"})
+"Words between such a program and what it runs, as in `uv run`."
+
+VALUE_OPTIONS = frozenset(
+    {"--directory", "--env-file", "--from", "--package", "--project", "--python"}
+    | {"--require", "--spec", "--with", "-W", "-X", "-p", "-r"}
+)
+"Options of such programs with a value of their own."
+
+CODE_OPTIONS = frozenset({"-c", "-e", "--call", "--eval"})
+"Options with the program's text, which gives no name."
+
+SCRIPT_SUFFIXES = frozenset({".cjs", ".git", ".js", ".mjs", ".py", ".sh", ".ts"})
+"Endings of files that are no part of a name."
 
 OPTIONS: dict[str, tuple[AttachOption, ...]] = {}
 "Options of each kind; the command that attaches again repeats all of them."
@@ -119,7 +140,7 @@ def _mcp(
             raise CallError(ErrorKind.USAGE, "--env is for a command, not for a URL")
         _url(command[0], fields)
         return
-    program = Path(command[-1] if len(command) > 2 else command[0]).stem
+    program = _program_name(command)
     fields["command"] = (_program(command[0], fields["env"]), *command[1:])
     fields["name"] = fields["name"] or _name(program)
 
@@ -215,6 +236,26 @@ def _program(word: str, env: Mapping[str, str]) -> str:
     return word if found is None else str(Path(found).absolute())
 
 
+def _program_name(command: Sequence[str]) -> str:
+    """Return a name for what a command runs; an interpreter's own would say nothing."""
+    if not INTERPRETERS.fullmatch(Path(command[0]).name):
+        return Path(command[-1] if len(command) > 2 else command[0]).stem
+    words = iter(command[1:])
+    for word in words:
+        if word in CODE_OPTIONS:
+            break
+        if word in VALUE_OPTIONS:
+            next(words, None)
+        elif not (
+            word.startswith("-") or word in VERBS or INTERPRETERS.fullmatch(word)
+        ):
+            # Of a package neither its scope nor its version or extras.
+            short = re.split(r"[@=<>~\[]", word.rstrip("/").rpartition("/")[2])[0]
+            path = Path(short)
+            return path.stem if path.suffix in SCRIPT_SUFFIXES else short
+    return Path(command[0]).stem
+
+
 def _url(url: str, fields: Fields) -> None:
     """Fill in a URL."""
     from anp.sidecar.attachments.urls import parse_url
@@ -259,8 +300,6 @@ def _attach(
     One that does not start is saved only with `--keep`, and the daemon goes on trying.
     The exit code is that of a wrong configuration.
     """
-    import re
-
     from anp.sidecar.attachments import AttachmentSpec, save_attachment
     from anp.sidecar.attachments.kinds import CANNOT
     from anp.sidecar.attachments.listing import check_names

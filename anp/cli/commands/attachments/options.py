@@ -101,7 +101,10 @@ RENAME = AttachOption(
     "--rename", "rename", PAIRS, "TOOL=NAME for a capability of another name."
 )
 ENV = AttachOption(
-    "--env", "env", PAIRS, "NAME=VALUE for the environment of the command."
+    "--env",
+    "env",
+    PAIRS,
+    "NAME=VALUE, NAME=env:VAR or NAME=file:PATH for the command's environment.",
 )
 CAPABILITIES = AttachOption(
     "--capabilities", "capabilities", DECLARED, "JSON file with a list of capabilities."

@@ -40,6 +40,7 @@ from anp.sidecar.api.requests import (
     did_of,
     page_of,
     peer_query,
+    switch,
 )
 from anp.sidecar.api.table import LocalScope, Query, get, integer_of, post
 from anp.sidecar.calls.question import ask_list
@@ -61,6 +62,7 @@ AFTER = Query(
     text="Only entries with a higher number.",
     schema={"type": "integer", "minimum": 0, "maximum": 2**32, "default": 0},
 )
+FRESH = switch("fresh", "1: ask the peer, also if its list was read a moment ago.")
 CAPABILITY = Query(
     name="capability",
     text="Its full or short name.",
@@ -165,7 +167,7 @@ class PeerOperations:
     @get(
         "/v1/peers/offers",
         Offers,
-        query=(PEER,),
+        query=(PEER, FRESH),
         problems=REACHING,
         scope=LocalScope.AGENT,
     )
@@ -173,6 +175,8 @@ class PeerOperations:
         """List the protocols that a peer publishes, and the agreements with it."""
         peer = request.query_params["peer"]
         target = await self._daemon.finder.find(peer, trust_first_use=False)
+        if request.query_params.get(FRESH.name) == "1":
+            self._daemon.peer_lists.forget(target)
         listing, _ = await asyncio.gather(
             self._daemon.peer_lists.listing(target),
             self._daemon.finder.ask_version(target),

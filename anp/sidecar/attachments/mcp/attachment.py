@@ -36,7 +36,7 @@ from anp.sidecar.attachments.mcp.stdio_transport import (
     quiet_library_logs,
 )
 from anp.sidecar.attachments.requester import Requester, current_requester
-from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.spec import AttachmentSpec, read_environment
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
     SupervisedAttachment,
@@ -295,7 +295,7 @@ class McpAttachment(SupervisedAttachment):
         server = StdioServerParameters(
             command=command,
             args=args,
-            env=self._environment(command),
+            env=await asyncio.to_thread(self._environment, command),
             cwd=self._spec.cwd,
         )
         errlog = await stack.enter_async_context(drained_pipe(output))
@@ -307,7 +307,7 @@ class McpAttachment(SupervisedAttachment):
 
         The folder of its program comes first in PATH: `npx` needs the `node` beside it.
         """
-        env = child_environment(self._spec.env)
+        env = child_environment(read_environment(self._spec))
         if os.path.isabs(program) and "PATH" not in self._spec.env:
             folders = [os.path.dirname(program), env.get("PATH", os.defpath)]
             env["PATH"] = os.pathsep.join(folders)

@@ -45,7 +45,7 @@ from anp.sidecar.attachments.requester import (
     current_requester,
     joins_updates,
 )
-from anp.sidecar.attachments.spec import AttachmentSpec
+from anp.sidecar.attachments.spec import AttachmentSpec, read_environment
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
     SupervisedAttachment,
@@ -175,6 +175,7 @@ class PythonAttachment(SupervisedAttachment):
 
     async def _spawn(self) -> _Child:
         """Start the child with its channel."""
+        environment = await asyncio.to_thread(read_environment, self._spec)
         ours, theirs = socket.socketpair()
         interpreter = self._spec.python or find_interpreter(os.environ)
         try:
@@ -191,7 +192,7 @@ class PythonAttachment(SupervisedAttachment):
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=self._spec.cwd,
-                env=child_environment(self._spec.env),
+                env=child_environment(environment),
                 pass_fds=[theirs.fileno()],
                 # Ctrl-C on the daemon's terminal is the daemon's; we end the child.
                 start_new_session=True,

@@ -177,6 +177,16 @@ def test_show_says_where_each_half_comes_from_and_how_it_does(
         assert words in out
 
 
+def test_show_says_that_errors_of_trials_are_right_answers(
+    home: Home, api: FakeApi, capsys: Output
+) -> None:
+    shown(api)
+    assert anpd(home, "protocols", "show", "abab") == 0
+    runs, _, trials = capsys.readouterr().out.partition("\ntrials since")
+    assert "is the right answer" not in runs
+    assert "an error is the right answer to the broken messages" in trials
+
+
 def test_revoke_and_approve_send_what_was_typed(
     home: Home, api: FakeApi, capsys: Output
 ) -> None:

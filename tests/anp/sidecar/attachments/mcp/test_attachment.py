@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from anp.errors import ConfigError
 from anp.sidecar.attachments import (
     Attachment,
     AttachmentError,
@@ -280,6 +281,31 @@ async def test_the_server_gets_no_secret_of_ours(
         found = json.loads((await call(my, "env"))["text"])
     assert found["SHOP"] == "open"
     assert "secret" not in found.values()
+
+
+async def test_secrets_of_its_environment_are_read_when_the_child_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_KEY", "from the environment")
+    (tmp_path / "key").write_text("from a file\n")
+    given = {"A": "env:SHOP_KEY", "B": "file:key", "C": "as it stands"}
+    async with scripted(tmp_path, "env", env=given, cwd=tmp_path) as my:
+        found = json.loads((await call(my, "env"))["text"])
+    assert found["A"] == "from the environment"
+    assert found["B"] == "from a file"
+    assert found["C"] == "as it stands"
+    assert "SHOP_KEY" not in found
+
+
+def test_a_secret_of_the_environment_has_a_place() -> None:
+    with pytest.raises(ConfigError, match="write env:NAME or file:PATH"):
+        AttachmentSpec(kind="mcp", name="my", command=("x",), env={"A": "env:"})
+
+
+async def test_a_missing_secret_of_its_environment_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AttachmentError, match="NOWHERE_KEY is not set"):
+        async with scripted(tmp_path, "env", env={"A": "env:NOWHERE_KEY"}):
+            pass
 
 
 async def test_noise_of_a_server_neither_blocks_nor_leaves_a_traceback(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -194,9 +195,12 @@ async def test_the_child_gets_no_secret_of_ours(
     for name in ("OPENAI_API_KEY", "ANPD_LLM__MODEL", "AWS_SECRET", "PYTHONPATH"):
         monkeypatch.setenv(name, "secret")
     write(tmp_path, "import os\ndef env(): return dict(os.environ)")
-    async with attached(tmp_path, "shop:env", env={"SHOP": "open"}) as my:
+    given = {"SHOP": "open", "KEY": "env:AWS_KEY"}
+    monkeypatch.setenv("AWS_KEY", "named by the owner")
+    async with attached(tmp_path, "shop:env", env=given) as my:
         found = await call(my, "env")
     assert found["SHOP"] == "open"
+    assert found["KEY"] == "named by the owner"
     assert "PATH" in found
     assert "secret" not in found.values()
 
@@ -624,6 +628,17 @@ async def test_output_without_a_newline_does_not_grow() -> None:
     tail = OutputTail("my")
     await tail.drain(reader)
     assert tail.last_line == "x" * OutputTail.MAX_LINE
+
+
+async def test_the_log_has_what_a_child_prints(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(b"no key is set\n")
+    reader.feed_eof()
+    with caplog.at_level(logging.INFO, logger="anp"):
+        await OutputTail("my").drain(reader)
+    assert "child printed attachment=my text='no key is set'" in caplog.text
 
 
 # -- type hints
