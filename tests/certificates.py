@@ -67,12 +67,12 @@ class Authority:
             self._certificate.public_bytes(serialization.Encoding.PEM)
         )
 
-    def issue(self, *names: str) -> Certificate:
-        """Return a certificate for some host names."""
+    def issue(self, *names: str, days: float = 1) -> Certificate:
+        """Return a certificate for some host names, which ends in some days."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
         certificate = (
-            _begin(subject, self._name, key.public_key())
+            _begin(subject, self._name, key.public_key(), days)
             .add_extension(
                 x509.SubjectAlternativeName([x509.DNSName(name) for name in names]),
                 critical=False,
@@ -104,7 +104,10 @@ class Authority:
 
 
 def _begin(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    days: float = 1,
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
@@ -113,6 +116,6 @@ def _begin(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(now - timedelta(days=30))
+        .not_valid_after(now + timedelta(days=days))
     )

@@ -90,7 +90,8 @@ class Links:
         """
         self._config = config
         self._dialler = dialler or Dialler()
-        self._server_tls = server_tls
+        self.server_tls = server_tls
+        "The certificate of the port, which may be loaded anew; None speaks plain."
         self._keeper = keeper
         self._identities = identities
         self._resolver = resolver
@@ -182,7 +183,7 @@ class Links:
             ping_interval=self._config.ping_interval,
             accepts=lambda: self.admission.occupancy.listed_can_connect,
             admission=self.admission,
-            tls=self._server_tls,
+            tls=self.server_tls,
         )
         self._start(self._close_idle())
         return self._server.port

@@ -78,6 +78,8 @@ class Daemon:
         self._traces = tracer_provider(config.otel)
         self.observer = Observer(traces=self._traces)
         self.last_reload_failed = False
+        self.was_ready = False
+        "The readiness as `readiness` found it last."
         self.reload_lock = asyncio.Lock()
         self._kept: dict[str, Callable[[], object]] = {}
         self.started = time.time()
@@ -238,6 +240,7 @@ class Daemon:
                 started=self.started,
                 isolation=lambda: self.sandbox.isolation.level,
                 reload_failed=lambda: self.last_reload_failed,
+                ready=lambda: self.was_ready,
             )
             stack.push_async_callback(self.uses.close)
             stack.push_async_callback(self.call_log.close)

@@ -23,6 +23,7 @@ def watch_daemon(
     started: float,
     isolation: Callable[[], str],
     reload_failed: Callable[[], bool],
+    ready: Callable[[], bool],
 ) -> None:
     """Register the functions that read the gauges from the parts of a daemon.
 
@@ -30,19 +31,13 @@ def watch_daemon(
         started: The start of the daemon, in seconds since 1970.
         isolation: Returns the level at which generated code is locked in.
         reload_failed: Tells whether the last reload of the configuration failed.
+        ready: Tells what the readiness was when it was looked at last.
     """
     metrics = observer.metrics
 
     def attachments() -> dict[tuple[str, ...], float]:
         known = [one.healthy for _, one in exposure.attachments.values()]
         return {("healthy",): sum(known), ("sick",): len(known) - sum(known)}
-
-    def ready() -> float:
-        # Without the store, which would block the loop; /readyz asks it.
-        sick = attachments()
-        served = sick["healthy",] > 0 or sick["sick",] == 0
-        open_to_peers = links.listening and links.admission.occupancy.listed_can_connect
-        return float(open_to_peers and served and not observer.flights.closed)
 
     def places() -> dict[tuple[str, ...], float]:
         now, running = links.admission.occupancy, negotiations.running
@@ -74,7 +69,7 @@ def watch_daemon(
     metrics.watch("anpd_attachments", attachments)
     metrics.watch("anpd_calls_in_flight", lambda: {(): observer.flights.count})
     metrics.watch("anpd_log_lines_suppressed_total", lambda: {(): LOG_LIMIT.suppressed})
-    metrics.watch("anpd_ready", lambda: {(): ready()})
+    metrics.watch("anpd_ready", lambda: {(): float(ready())})
     metrics.watch("anpd_start_time_seconds", lambda: {(): started})
     metrics.watch(
         "anpd_config_last_reload_successful",

@@ -76,7 +76,9 @@ async def readiness(daemon: Daemon) -> Readiness:
         "attachments": _attachments(daemon),
         "model": _model(daemon),
     }
-    return judge(parts, stopping=daemon.observer.flights.closed)
+    found = judge(parts, stopping=daemon.observer.flights.closed)
+    daemon.was_ready = found.ready
+    return found
 
 
 async def _store(daemon: Daemon) -> HealthPart:

@@ -11,6 +11,7 @@ from anp.sidecar.config.live import Changes, changes
 from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.policy import PeerRules
+from anp.sidecar.peers.web_identity import renew_tls
 
 __all__ = ["Reloaded", "reload_daemon"]
 
@@ -53,6 +54,7 @@ async def _reload(daemon: Daemon) -> Reloaded:
     daemon.config = found.config
     try:
         daemon.attaching.read(found.config.attach)
+        renew_tls(found.config, daemon.links.server_tls)
         # Attachments may take long to start; who may use us counts from now on.
         await _let_in(daemon, found.config)
         names = await daemon.reload()

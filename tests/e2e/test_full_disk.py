@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.dashboard import Dashboard
+from anp.sidecar.api.operations.daemon import DaemonOperations
+from anp.sidecar.api.operations.peers import PeerOperations
+from anp.sidecar.api.requests import PeerBody
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.health import Condition, readiness
 from anp.sidecar.library.revocation import ProtocolDesk
 from cache.disk import Database
-from cache.errors import StoreFull
+from cache.errors import StoreFull, StoreUnavailable
 from tests.e2e.house import house_in
 
 
@@ -42,6 +48,14 @@ def full_disk(daemon: Daemon) -> Iterator[None]:
         limit(2**30)
 
 
+async def ready_metric(daemon: Daemon) -> float:
+    operations = DaemonOperations(daemon, Dashboard())
+    answer = await operations.get_metrics(Request({"type": "http"}))
+    found = re.search(rb"^anpd_ready (\S+)$", bytes(answer.body), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
 async def test_a_full_disk_of_the_provider_ends_nothing_but_what_it_cannot_keep(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -62,9 +76,11 @@ async def test_a_full_disk_of_the_provider_ends_nothing_but_what_it_cannot_keep(
             found = await readiness(house.provider)
             assert (found.ready, found.parts["store"].state) == (False, Condition.DOWN)
             assert "no room" in found.parts["store"].text
+            assert await ready_metric(house.provider) == 0
         assert await house.call("count", step=1) == {"calls": 1, "step": 1}
         house.provider.store_watch.forget()
         assert (await readiness(house.provider)).ready
+        assert await ready_metric(house.provider) == 1
     assert not [record for record in caplog.records if record.exc_info]
 
 
@@ -114,4 +130,36 @@ async def test_a_revocation_holds_at_once_also_when_it_cannot_be_kept(
         assert (await desk.revoke(found.protocol)).revoked
         await desk.approve(found.protocol)
         # The refused call did not run.
+        assert await house.call("count", step=3) == {"calls": 2, "step": 3}
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [("see_peer",), ("see_peer", "peers_known_as", "canonical_did", "is_revoked")],
+    ids=["full", "away"],
+)
+async def test_a_block_holds_at_once_also_when_it_cannot_be_kept(
+    failing: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise StoreUnavailable("cache: no space left")
+
+    async with house_in(tmp_path) as house:
+        assert await house.call("count", step=1) == {"calls": 1, "step": 1}
+        operations = PeerOperations(house.provider)
+        peer, request = PeerBody(peer=house.caller.did), Request({"type": "http"})
+        with monkeypatch.context() as patched:
+            for one in failing:
+                patched.setattr(house.provider.store, one, fails)
+            with pytest.raises(
+                CallError, match="until the daemon is started"
+            ) as caught:
+                await operations.block_peer(request, peer)
+            assert caught.value.kind is ErrorKind.LOCAL_RESOURCE
+            with pytest.raises(CallError):
+                await house.call("count", step=2)
+        with pytest.raises(CallError):
+            await house.call("count", step=2)
+        await operations.allow_peer(request, peer)
+        # The refused calls did not run.
         assert await house.call("count", step=3) == {"calls": 2, "step": 3}

@@ -16,6 +16,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
 SLOW = """
@@ -175,6 +176,10 @@ def test_a_stop_cuts_off_what_takes_too_long(
         assert impatient.stop() == 9
         assert call.wait(timeout=60) == 12
     assert "operation.stop_timeout" in impatient.log()
+    cut = Home(impatient.home).calls_cut()
+    assert cut
+    assert f"stopped with {cut} calls cut off" in impatient.log()
+    assert "daemon ended" in impatient.log()
 
 
 @pytest.mark.slow

@@ -423,7 +423,8 @@ def _wrong(schema: Schema, text: str) -> str | None:
         wanted = ", ".join(schema["enum"])
         return None if text in schema["enum"] else f"has to be one of {wanted}"
     if schema["type"] == "integer":
-        low, high = schema["minimum"], schema["maximum"]
+        # A bound that the table leaves open is that of ten digits.
+        low, high = schema.get("minimum", 0), schema.get("maximum", 9_999_999_999)
         plain = text.isascii() and text.isdigit() and len(text) <= 10
         if not plain or not low <= int(text) <= high:
             return f"has to be a number from {low} to {high}"

@@ -207,6 +207,26 @@ class Enforcer:
         await asyncio.gather(*(self._end(use, problem) for use in ended))
         return len(ended)
 
+    async def shut_out(self) -> int:
+        """End all that peers have here whose block the store does not take.
+
+        Returns:
+            The number of channels that ended.
+        """
+        held = self._policy.is_held
+        channels = {*self._links.channels, *self._uses}
+        uses = [
+            use
+            for use in map(self._use_of, channels)
+            if held(use.peer, use.channel.peer_did)
+        ]
+        code = ErrorCode.NOT_ALLOWED
+        problem = _Problem("it is blocked", "not allowed", code, blocked=True)
+        await asyncio.gather(*(self._end(use, problem) for use in uses))
+        gone = {shown for shown, did in self._links.peers.items() if held(did, shown)}
+        await self._links.cut_off(gone, "not allowed")
+        return len(uses)
+
     def allow(self, digest: str) -> None:
         """Forget what `rule_out` was told of a document."""
         self._ruled_out = {one for one in self._ruled_out if one[0] != digest}

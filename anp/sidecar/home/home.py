@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import stat
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from anp.sidecar.home.ownership import (
     private_folder,
     reason_of,
     runtime_folder,
+    user_name,
 )
 
 __all__ = [
@@ -204,6 +206,12 @@ class Home:
                 continue
             if stat.S_ISSOCK(status.st_mode):
                 continue
+            if path == self.path and os.geteuid() == 0 != status.st_uid:
+                # As root's, the daemon of that user could not read it any more.
+                owner = user_name(status.st_uid)
+                command = f"sudo -u {owner} env ANPD_HOME={shlex.quote(str(path))} anpd"
+                yield Exposed(path, f"belongs to the user {owner}", command, whole=True)
+                return
             if status.st_uid not in {0, os.geteuid()}:
                 yield Exposed(path, "belongs to another user", "chown $(id -u)")
             elif writers := other_writers(status):
@@ -229,9 +237,22 @@ class Home:
                     f"home {self.path} is in use by another daemon; stop it "
                     "or choose another home with --home DIR",
                 ) from exc
+            os.ftruncate(fd, 0)
             yield
         finally:
             os.close(fd)
+
+    def note_end(self, calls_cut: int) -> None:
+        """Leave in the lock how many calls the daemon's end cut off; may fail."""
+        with contextlib.suppress(OSError):
+            self.lock_file.write_text(str(calls_cut))
+
+    def calls_cut(self) -> int | None:
+        """Return how many calls the last end cut off; None if it was no orderly one."""
+        try:
+            return int(self.lock_file.read_text())
+        except (OSError, ValueError):
+            return None
 
     def is_running(self) -> bool:
         """Return whether a daemon holds this home now."""

@@ -21,6 +21,7 @@ __all__ = [
     "private_folder",
     "reason_of",
     "runtime_folder",
+    "user_name",
 ]
 
 MAX_SOCKET_PATH = 100
@@ -37,12 +38,17 @@ class Exposed:
     command: str
     "The command that mends it; the path follows."
 
+    whole: bool = False
+    "True when no path follows, but the words that were typed behind `anpd`."
+
     def __str__(self) -> str:
         return f"{self.path} {self.fault}; run: {self.fix}"
 
     @property
     def fix(self) -> str:
         """The whole command."""
+        if self.whole:
+            return f"{self.command} …"
         return f"{self.command} {shlex.quote(str(self.path))}"
 
 
@@ -67,6 +73,14 @@ def _is_private_group(gid: int) -> bool:
         # A container need not have names for its users.
         return True
     return set(members) <= {own}
+
+
+def user_name(uid: int) -> str:
+    """Return the name of a user, or `#` and the number of one without a name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"'#{uid}'"
 
 
 def runtime_folder(environ: Mapping[str, str]) -> Path:

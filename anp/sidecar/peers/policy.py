@@ -57,6 +57,8 @@ class PeerPolicy:
         self._store = store
         self.rules = rules
         "The rules of the owner's configuration; may be replaced at any time."
+        self._held: frozenset[str] = frozenset()
+        "DIDs blocked while the store took no change; they are forgotten at the end."
 
     async def check(self, did: str, *, shown_did: str) -> None:
         """Let a verified peer in, and remember that it was here.
@@ -143,13 +145,33 @@ class PeerPolicy:
 
         Args:
             did: Any DID of the peer; it need not have been met.
+
+        Raises:
+            StoreUnavailable: It cannot be stored; see `hold`.
         """
         await asyncio.to_thread(self._rule, did, state)
+        self._held -= {did, agent_name(did)}
+
+    def hold(self, did: str) -> None:
+        """Block a peer though the store does not take it.
+
+        It holds until another decision about the peer is stored, or the daemon ends.
+        """
+        self._held |= {did, agent_name(did)}
 
     def forget(self, did: str) -> int:
         """Drop the records of a peer, and return how many these were; it blocks."""
         names = {did} | {peer.did for peer in self.known(did)}
+        self._held -= names | {agent_name(did)}
         return sum(self._store.forget_peer(name) for name in names)
+
+    def is_held(self, *dids: str) -> bool:
+        """True if a peer is blocked though the store did not take it; reads no store.
+
+        Args:
+            dids: Its DIDs.
+        """
+        return not self._held.isdisjoint({*dids, *map(agent_name, dids)})
 
     def state(self, *dids: str) -> PeerState:
         """Return the owner's decision about a peer; a block is the stronger one.
@@ -162,11 +184,14 @@ class PeerPolicy:
         Returns:
             `UNKNOWN` also for a peer that waits for a decision.
         """
+        if self.is_held(*dids):
+            # Before the store, which may not even be there to be read.
+            return PeerState.BLOCKED
         known = self.known(*dids)
         names = {*dids, *(did for peer in known for did in (peer.did, *peer.aliases))}
         names |= {agent_name(did) for did in names}
         states = {peer.state for peer in known}
-        if PeerState.BLOCKED in states or names & self.rules.blocked:
+        if PeerState.BLOCKED in states or names & (self.rules.blocked | self._held):
             return PeerState.BLOCKED
         is_local = any(did.startswith(LOCAL) for did in dids)
         if PeerState.ALLOWED in states or names & self.rules.allowed or is_local:

@@ -23,12 +23,33 @@ from anp.sidecar.home.home import Home
 
 __all__ = [
     "OwnWeb",
+    "CertificateState",
+    "certificate_state",
     "load_own_web",
     "make_fetcher",
     "make_identities",
     "make_resolver",
+    "renew_tls",
     "server_tls",
 ]
+
+SOON = 14.0
+"Days before the end of a certificate from which on the owner is warned."
+
+DAY = 86_400.0
+"Seconds of a day."
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateState:
+    """The end of the certificate of the port."""
+
+    text: str
+    "In words, for the owner."
+
+    expired: bool | None = None
+    "True after its end, False shortly before, None when it lasts or there is none."
+
 
 MEDIA_TYPE = "application/json"
 "Media type our document is served with; ANP's SDK takes no other."
@@ -121,6 +142,53 @@ def server_tls(config: Config) -> ssl.SSLContext | None:
             f"be used: {exc.strerror or exc}"
         ) from exc
     return context
+
+
+def renew_tls(config: Config, context: ssl.SSLContext | None) -> None:
+    """Read the certificate and its key again, for the connections that come.
+
+    Args:
+        context: The settings that the port listens with; None when it speaks plain.
+
+    Raises:
+        ConfigError: They cannot be used; the old ones stay.
+    """
+    listen = config.listen
+    # A pair that does not fit would be loaded by halves.
+    if context is None or server_tls(config) is None:
+        return
+    assert listen.tls_cert is not None, "server_tls found it"
+    context.load_cert_chain(listen.tls_cert, listen.tls_key, password="")
+
+
+def certificate_state(config: Config, now: float) -> CertificateState:
+    """Return when the certificate of the port ends.
+
+    Args:
+        now: Seconds since 1970.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    path = config.listen.tls_cert
+    if path is None:
+        return CertificateState("there is none")
+    # It takes a while to load, and most daemons have no certificate.
+    from cryptography import x509
+
+    try:
+        ends = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+    except (OSError, ValueError) as exc:
+        raise ConfigError(f"listen.tls_cert {path} cannot be read: {exc}") from exc
+    text, days = (
+        f"valid until {ends:%Y-%m-%d %H:%M} UTC",
+        (ends.timestamp() - now) / DAY,
+    )
+    if days > SOON:
+        return CertificateState(text)
+    if days <= 0:
+        return CertificateState(f"{text}: it has expired", expired=True)
+    return CertificateState(f"{text}: it ends in {days:.0f} days", expired=False)
 
 
 def _read(path: Path) -> bytes:

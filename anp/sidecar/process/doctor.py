@@ -25,7 +25,7 @@ from anp.sidecar.attachments import AttachmentSpec, load_attachments
 from anp.sidecar.config.settings import Config
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.models import model_summary
-from anp.sidecar.peers.web_identity import server_tls
+from anp.sidecar.peers.web_identity import certificate_state, server_tls
 from anp.sidecar.process.clock import Clock
 from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
@@ -417,6 +417,7 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
         return
     try:
         server_tls(config)
+        state = certificate_state(config, time.time())
     except ConfigError as exc:
         yield DoctorCheck(
             name="certificate",
@@ -426,7 +427,17 @@ def _tls(config: Config) -> Iterator[DoctorCheck]:
             fix="correct listen.tls_cert and listen.tls_key",
         )
         return
-    yield DoctorCheck(name="certificate", text=str(config.listen.tls_cert))
+    text = f"{config.listen.tls_cert}, {state.text}"
+    if state.expired is None:
+        yield DoctorCheck(name="certificate", text=text)
+        return
+    yield DoctorCheck(
+        name="certificate",
+        level=Level.BAD if state.expired else Level.WARNING,
+        text=text,
+        why="peers do not connect to a port whose certificate has expired",
+        fix="renew the files of listen.tls_cert and listen.tls_key; `anpd reload`",
+    )
 
 
 def _otel(config: Config) -> Iterator[DoctorCheck]:

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from anp.errors import CallError, ErrorKind
+from anp.errors import CallError, ConfigError, ErrorKind
 from anp.sidecar.api.app import serve_api
 from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
+from anp.sidecar.peers.web_identity import certificate_state
 from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
 from anp.sidecar.process.memory import keep_freed_memory
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
 from anp.sidecar.telemetry.log_limit import LOG_LIMIT
+from anp.version import daemon_version
 from cache.errors import StoreUnavailable
 
 __all__ = ["run_daemon"]
+
+logger = logging.getLogger(__name__)
 
 MAX_THREADS = 64
 "Threads for what blocks, such as the store; made when they are needed."
@@ -97,6 +103,23 @@ async def run_daemon(
                     str(doors.token_file),
                 )
                 home.write_api(address)
+                logger.info(
+                    "daemon started version=%s pid=%d address=%s home=%s%s",
+                    daemon_version(),
+                    os.getpid(),
+                    f"{daemon.url}#{daemon.did}",
+                    home.path,
+                    _certificate(config),
+                )
+                began, cut = time.monotonic(), 0
+                stack.callback(
+                    lambda: logger.info(
+                        "daemon ended pid=%d ran_s=%.0f calls_cut=%d",
+                        os.getpid(),
+                        time.monotonic() - began,
+                        cut,
+                    )
+                )
                 try:
                     if ready_file is not None:
                         write_ready_file(ready_file, url=daemon.url, did=daemon.did)
@@ -112,8 +135,27 @@ async def run_daemon(
                     await (signals.stopped() if until is None else until(address))
                     manager.stopping("finishing calls in flight")
                     await finish(daemon)
+                except CallError:
+                    cut = daemon.observer.flights.count
+                    raise
                 finally:
+                    home.note_end(cut)
                     home.remove_api()
+
+
+def _certificate(config: Config) -> str:
+    """Return the end of the certificate for the log, and warn of one that is near."""
+    if config.listen.tls_cert is None:
+        return ""
+    try:
+        state = certificate_state(config, time.time())
+    except ConfigError as exc:
+        # The library of TLS took it, so it serves.
+        logger.warning("certificate of the port: its end is not known: %s", exc)
+        return ""
+    if state.expired is not None:
+        logger.warning("certificate of the port: %s; renew it, then reload", state.text)
+    return f" certificate={state.text!r}"
 
 
 def _there(**faces: str | None) -> dict[str, str]:

@@ -63,7 +63,13 @@ def stop(
                 "it ends when they do, at the latest after operation.stop_timeout",
             )
         time.sleep(LOOK)
-    print_one({"stopped": pid}, [f"stopped the daemon of {home.path}"], as_json=as_json)
+    cut = home.calls_cut()
+    lost = f"; {cut} calls were cut off" if cut else ""
+    print_one(
+        {"stopped": pid, "calls_cut": cut},
+        [f"stopped the daemon of {home.path}{lost}"],
+        as_json=as_json,
+    )
 
 
 def find_daemon(home: Home) -> int:

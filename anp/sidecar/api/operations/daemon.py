@@ -183,6 +183,8 @@ class DaemonOperations:
     )
     async def get_metrics(self, request: Request) -> Response:
         """Show all metrics in the text format of Prometheus."""
+        # `anpd_ready` has to say the same as /readyz, also of the store.
+        await readiness(self._daemon)
         text = metrics_text(self._daemon.observer.metrics)
         return Response(text, media_type=CONTENT_TYPE)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from anp.errors import UnknownError
+from anp.errors import CallError, ErrorKind, UnknownError
 from anp.identity.address import parse_peer
 from anp.sidecar.api.operations.peer_views import (
     AddBody,
@@ -46,6 +46,7 @@ from anp.sidecar.api.table import LocalScope, Query, get, integer_of, post
 from anp.sidecar.calls.question import ask_list
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import Library, view_of
+from cache.errors import StoreUnavailable
 from cache.records.peers import PeerState
 from cache.records.records import AgreementRole
 from negotiation.errors import SchemaError
@@ -306,8 +307,22 @@ class PeerOperations:
         return PeerAnswer(body.peer, body.question, answer)
 
     async def _rule(self, peer: str, state: PeerState) -> RuledPeer:
-        did = await did_of(self._daemon, peer)
-        await self._daemon.policy.rule(did, state)
+        did = peer
+        try:
+            did = await did_of(self._daemon, peer)
+            await self._daemon.policy.rule(did, state)
+        except StoreUnavailable as exc:
+            if state is not PeerState.BLOCKED or not did.startswith("did:"):
+                raise
+            self._daemon.policy.hold(did)
+            # The owner's word holds here at once, also when it cannot be kept.
+            ended = await self._daemon.enforcer.shut_out()
+            raise CallError(
+                ErrorKind.LOCAL_RESOURCE,
+                f"{did} is blocked and {ended} channels with it are closed, but only "
+                "until the daemon is started anew: block it again when the store takes "
+                f"it. {exc}",
+            ) from exc
         await self._daemon.enforcer.recheck()
         return RuledPeer(did, state)
 

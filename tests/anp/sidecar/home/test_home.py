@@ -26,7 +26,7 @@ from anp.sidecar.home.home import (
     write_atomic,
     write_ready_file,
 )
-from anp.sidecar.home.ownership import MAX_SOCKET_PATH, other_writers
+from anp.sidecar.home.ownership import MAX_SOCKET_PATH, other_writers, user_name
 
 ADDRESS = ApiAddress(
     socket="/run/api.sock", pid=7, url="ws://127.0.0.1:1/#did:key:z", did="did:key:z"
@@ -89,6 +89,33 @@ def test_a_home_of_another_user_is_refused(
     monkeypatch.setattr("os.geteuid", lambda: 1234)
     with pytest.raises(ConfigError, match="belongs to another user"):
         home.create()
+
+
+def test_root_is_told_to_act_as_the_owner_of_a_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    if os.getuid() == 0:
+        os.chown(home.path, 4321, -1)
+    owner = user_name(home.path.stat().st_uid)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    (found,) = home.exposed()
+    assert found.fix == f"sudo -u {owner} env ANPD_HOME={home.path} anpd …"
+    assert f"belongs to the user {owner}" in str(found)
+    assert "chown" not in str(found)
+
+
+def test_the_end_of_a_daemon_says_what_it_cut_off(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    with home.lock():
+        assert home.calls_cut() is None
+        home.note_end(2)
+        assert home.is_running()
+    assert home.calls_cut() == 2
+    with home.lock():
+        assert home.calls_cut() is None
 
 
 def test_the_private_group_of_our_user_is_nobody_else(

@@ -13,6 +13,7 @@ from anp.identity.keys import PrivateKey
 from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.config.settings import Config
 from anp.sidecar.peers.policy import PeerPolicy, PeerRules
+from cache.errors import StoreUnavailable
 from cache.records.peers import PeerState
 from cache.store import Store
 from tests.clauses import clause
@@ -83,3 +84,24 @@ async def test_a_caller_with_a_token_is_let_in(policy: PeerPolicy) -> None:
     # As a listed peer it has an account of its own for model calls.
     assert policy.is_listed("local:ann")
     assert not policy.is_blocked("local:ann")
+
+
+@pytest.mark.parametrize("shown", FORMS)
+@pytest.mark.parametrize("named", FORMS)
+async def test_a_block_that_the_store_does_not_take_holds_without_the_store(
+    named: str, shown: str, policy: PeerPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("no connection")
+
+    did = FORMS["did:key"], FORMS[shown]
+    with monkeypatch.context() as patched:
+        patched.setattr(policy._store, "peers_known_as", away)
+        with pytest.raises(StoreUnavailable):
+            await policy.rule(FORMS[named], PeerState.BLOCKED)
+        policy.hold(FORMS[named])
+        with pytest.raises(PeerError, match="is blocked"):
+            await policy.check(did[0], shown_did=did[1])
+    assert policy.is_blocked(FORMS[shown])
+    await policy.rule(FORMS[named], PeerState.ALLOWED)
+    assert policy.state(*did) is PeerState.ALLOWED

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import fakeredis
 import pytest
 
+from anp.errors import ConfigError
 from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec
 from anp.sidecar.config.a2a import A2aConfig
 from anp.sidecar.config.load import load_config
 from anp.sidecar.config.settings import CacheConfig, Config, ListenConfig, PolicyConfig
 from anp.sidecar.home.home import ApiAddress, Home
+from anp.sidecar.peers.web_identity import renew_tls, server_tls
 from anp.sidecar.process.clock import Clock
 from anp.sidecar.process.doctor import RELEASED, DoctorCheck, Level, examine, repair
 from cache.rows import Room
 from cache.store import Store
 from tests.cache.servers import fake_backend
+from tests.certificates import Authority
 
 GOOD = Clock(RELEASED + 1, synchronised=True)
 
@@ -92,6 +97,59 @@ def test_the_file_of_a_running_daemon_stays(home: Home) -> None:
     with home.lock():
         home.write_api(ApiAddress("/nowhere", 1, "ws://127.0.0.1:1/", "did:key:z1"))
         assert found(home) == []
+
+
+@pytest.mark.parametrize(
+    ("days", "level", "said"),
+    [
+        (90.0, Level.OK, "valid until"),
+        (5.1, Level.WARNING, "it ends in 5 days"),
+        (-1.0, Level.BAD, "it has expired"),
+    ],
+)
+def test_the_end_of_a_certificate_is_judged(
+    home: Home, tmp_path: Path, days: float, level: Level, said: str
+) -> None:
+    made = Authority(tmp_path).issue("agent.example", days=days)
+    config = config_of(home)
+    listen = replace(config.listen, tls_cert=made.cert, tls_key=made.key)
+    checks = examine(home, replace(config, listen=listen), clock=GOOD)
+    (check,) = [check for check in checks if check.name == "certificate"]
+    assert (check.level, said in check.text) == (level, True)
+    assert ("anpd reload" in check.fix) is (level is not Level.OK)
+
+
+def test_a_certificate_is_read_again_for_connections_that_come(
+    home: Home, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    made = authority.issue("agent.example")
+    listen = replace(config_of(home).listen, tls_cert=made.cert, tls_key=made.key)
+    config = config_of(home, listen=listen)
+    context = server_tls(config)
+    assert context is not None
+    before = shown(context, authority)
+    authority.issue("agent.example", days=9)
+    renew_tls(config, context)
+    after = shown(context, authority)
+    assert before != after
+    made.key.write_text("no key")
+    with pytest.raises(ConfigError, match="cannot be used"):
+        renew_tls(config, context)
+    assert shown(context, authority) == after
+
+
+def shown(context: ssl.SSLContext, authority: Authority) -> bytes | None:
+    """Return the certificate that a server shows, without any network."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    trust = ssl.create_default_context(cafile=str(authority.file))
+    client = trust.wrap_bio(to_client, to_server, server_hostname="agent.example")
+    server = context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for one in (client, server):
+            with suppress(ssl.SSLWantReadError):
+                one.do_handshake()
+    return client.getpeercert(binary_form=True)
 
 
 def test_a_broken_key_is_never_touched(home: Home) -> None:
