@@ -469,10 +469,9 @@ def _has_no_room(exc: sqlite3.Error) -> bool:
 def _unavailable(exc: Exception, folder: Path) -> StoreUnavailable:
     """Return an error of one line: what failed, and what the owner can do."""
     # diskcache raises Timeout for every failure to begin a transaction.
-    if isinstance(exc, diskcache.Timeout) and isinstance(
-        exc.__context__, sqlite3.Error
-    ):
-        exc = exc.__context__
+    cause = exc.__context__
+    if isinstance(exc, diskcache.Timeout) and isinstance(cause, sqlite3.Error):
+        exc = cause
     text = str(exc)
     if "locked" in text or "busy" in text:
         return StoreUnavailable(

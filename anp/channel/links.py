@@ -42,7 +42,7 @@ FULL = 1013
 "WebSocket close code for a connection that may be tried again later."
 
 LEAVE_TIMEOUT = 1.0
-"Seconds in which a link that gives its place to another may close in good order."
+"Seconds in which a link that gives way to another may close in good order."
 
 MAX_IDLE_CHECK = 15.0
 "Most seconds between two looks for idle channels."
@@ -53,7 +53,6 @@ class LinkTarget:
     """A peer to be reached."""
 
     did: str
-    "Its DID."
 
     url: str | None
     "Where to dial, or None when only an open link can reach it."

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -295,6 +295,29 @@ def _name(text: str) -> str:
     return clean.strip("-_")[:64] or "attachment"
 
 
+def _say(lines: Iterable[str]) -> None:
+    for line in lines:
+        progress(f"anpd: {line}")
+
+
+def _refuse_useless(name: str, wrong: Sequence[str], unusable: Sequence[str]) -> None:
+    """Raise for an attachment that would not do what was asked for.
+
+    Args:
+        name: Its name.
+        wrong: Options that name what it does not have.
+        unusable: Reasons of all its tools, if none of them can be used.
+    """
+    if unusable:
+        raise CallError(
+            ErrorKind.CONFIGURATION,
+            f"0 of {len(unusable)} usable, so {name} was not saved: "
+            f"{'; '.join(reason[:200] for reason in unusable[:MOST_REASONS])}",
+        )
+    if wrong:
+        raise CallError(ErrorKind.USAGE, f"{'; '.join(wrong)}; nothing was saved")
+
+
 def _attach(
     settings: Settings, fields: Fields, *, named: bool, keep: bool, as_json: bool
 ) -> None:
@@ -325,15 +348,9 @@ def _attach(
         _check_free(home, spec)
     wrong = [] if problem else check_names(spec, listing)
     unusable = [reason for reason in listing.skipped if reason not in wrong]
-    if unusable and not listing.capabilities and not keep:
-        raise CallError(
-            ErrorKind.CONFIGURATION,
-            f"0 of {len(unusable)} usable, so {spec.name} was not saved: "
-            f"{'; '.join(reason[:200] for reason in unusable[:MOST_REASONS])}",
-        )
-    if wrong and not keep:
-        raise CallError(ErrorKind.USAGE, f"{'; '.join(wrong)}; nothing was saved")
     found = [capability.name for capability in listing.capabilities]
+    if not keep:
+        _refuse_useless(spec.name, wrong, [] if found else unusable)
     saved = problem is None or keep
     if saved:
         save_attachment(home.attachments, spec)
@@ -360,9 +377,10 @@ def _attach(
         raise click.exceptions.Exit(
             fail(settings, ErrorKind.CONFIGURATION, detail, **answer)
         )
-    told = [f"attached {spec.name}"]
-    if unusable and not found:
-        told[0] += f", of which 0 of {len(unusable)} is usable"
+    none = (
+        f", of which 0 of {len(unusable)} is usable" if unusable and not found else ""
+    )
+    told = [f"attached {spec.name}{none}"]
     told += [
         f"  {name:<40} {'exposed' if name in exposed else 'not exposed'}"
         for name in found
@@ -372,10 +390,9 @@ def _attach(
         told.append(f"nothing is exposed to peers; to expose all: {again}")
     if cannot := CANNOT.get(spec.kind):
         told.append(f"what it cannot do: {cannot}")
-    for reason in () if as_json else (*wrong, *listing.skipped):
-        progress(f"anpd: left out: {reason[:200]}")
-    for warning in listing.warnings:
-        progress(f"anpd: {warning[:300]}")
+    left_out = () if as_json else (*wrong, *listing.skipped)
+    _say([f"left out: {reason[:200]}" for reason in left_out])
+    _say([warning[:300] for warning in listing.warnings])
     print_one(answer, told, as_json=as_json)
 
 
