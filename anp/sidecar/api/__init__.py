@@ -17,4 +17,6 @@
 * `servers`: Web servers of the daemon, each on a listener of its own.
 * `tokenless`: Requests without credentials: their pace, and how connections become
   known.
+* `routes`: the ways of requests to their operations, without a look at each of the
+  routes.
 """

@@ -15,8 +15,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.dashboard import Dashboard
@@ -36,8 +36,9 @@ from anp.sidecar.api.operations.sessions import SessionOperations
 from anp.sidecar.api.operations.subscriptions import SubscriptionOperations
 from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
+from anp.sidecar.api.routes import NounRouter, straight
 from anp.sidecar.api.servers import served, tcp_listener, unix_listener
-from anp.sidecar.api.table import Operation, operations_in, routes_of, straight
+from anp.sidecar.api.table import Operation, operations_in, routes_of
 from anp.sidecar.api.updates import make_updates_app
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import OwnerAddress
@@ -124,42 +125,8 @@ def make_app(
         ],
         exception_handlers={HTTPException: http_problem, Exception: http_problem},
     )
-    app.router = _NounRouter(app.router.routes)
+    app.router = NounRouter(app.router.routes)
     return Guard(TraceContext(straight(operations, app)), door or Door())
-
-
-class _NounRouter(Router):
-    """A router that looks only at routes whose beginning a path has.
-
-    Starlette tries one route after the other, and there are dozens of them.
-    """
-
-    def __init__(self, routes: Sequence[BaseRoute]) -> None:
-        # A path with a slash too many is no other path of ours.
-        super().__init__(routes, redirect_slashes=False)
-        nouns = {noun for one in routes if (noun := _noun_of(one))}
-        self._others = self._only(routes, "")
-        self._nouns = {noun: self._only(routes, noun) for noun in nouns}
-
-    @staticmethod
-    def _only(routes: Sequence[BaseRoute], noun: str) -> Router:
-        fit = [one for one in routes if _noun_of(one) in ("", noun)]
-        return Router(fit, redirect_slashes=False)
-
-    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        chosen = self._nouns.get(_beginning(scope["path"]), self._others)
-        await chosen.app(scope, receive, send)
-
-
-def _noun_of(route: BaseRoute) -> str:
-    """Return the beginning of all paths of a route; empty if they differ."""
-    noun = _beginning(route.path) if isinstance(route, Route) else ""
-    return "" if "{" in noun else noun
-
-
-def _beginning(path: str) -> str:
-    return "/".join(path.split("/", 3)[:3])
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,6 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import ErrorKind
 from anp.sidecar.api.answers import JsonAnswer
@@ -42,12 +41,12 @@ __all__ = [
     "get",
     "give_scope",
     "integer_of",
+    "endpoint_of",
     "operations_in",
     "post",
     "read_body",
     "routes_of",
     "scope_of",
-    "straight",
 ]
 
 MAX_BODY: Final = 2 * 1024 * 1024
@@ -231,7 +230,7 @@ def routes_of(operations: Iterable[Operation]) -> list[Route]:
     """
     by_path: dict[str, dict[str, Endpoint]] = {}
     for one in operations:
-        by_path.setdefault(one.path, {})[one.method] = _endpoint_of(one)
+        by_path.setdefault(one.path, {})[one.method] = endpoint_of(one)
 
     def route(path: str, methods: Mapping[str, Endpoint]) -> Route:
         async def endpoint(request: Request) -> Response:
@@ -244,30 +243,7 @@ def routes_of(operations: Iterable[Operation]) -> list[Route]:
     return [route(path, methods) for path, methods in by_path.items()]
 
 
-def straight(operations: Iterable[Operation], app: ASGIApp) -> ASGIApp:
-    """Return an application that calls operations with fixed paths at once.
-
-    Args:
-        app: Takes every other request; it has a hundred routes to try.
-    """
-    known = {
-        (one.method, one.path): _endpoint_of(one)
-        for one in operations
-        if "{" not in one.path
-    }
-
-    async def take(scope: Scope, receive: Receive, send: Send) -> None:
-        endpoint = known.get((scope.get("method", ""), scope.get("path", "")))
-        if endpoint is None or scope["type"] != "http":
-            await app(scope, receive, send)
-            return
-        response = await endpoint(Request(scope, receive, send))
-        await response(scope, receive, send)
-
-    return take
-
-
-def _endpoint_of(operation: Operation) -> Endpoint:
+def endpoint_of(operation: Operation) -> Endpoint:
     """Return the handler of an operation, with its checks before it."""
 
     async def endpoint(request: Request) -> Response:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from anp.sidecar.api.app import _NounRouter
+from anp.sidecar.api.routes import NounRouter
 
 
 async def named(request: Request) -> Response:
@@ -54,7 +54,7 @@ async def test_it_answers_as_a_router_that_tries_all_routes(method: str) -> None
     routes = [Route(path, named) for path in PATHS]
     plain, ours = Starlette(routes=routes), Starlette(routes=routes)
     plain.router.redirect_slashes = False
-    ours.router = _NounRouter(routes)
+    ours.router = NounRouter(routes)
     found = []
     for app in (plain, ours):
         transport = httpx.ASGITransport(app)
