@@ -183,11 +183,10 @@ def _memory_of(pid: int, name: str) -> int:
 class Socket:
     """One kept connection to the local API of a daemon."""
 
-    def __init__(self, path: str, peer: str, need: str, source: str) -> None:
+    def __init__(self, path: str, body: dict[str, Any], source: str) -> None:
         self._path, self._source = path, source
-        self._body = {"peer": peer, "need": need}
-        if source == "consensus":
-            self._body["protocol"] = ENVELOPE_URI
+        self._body = body
+        "What is asked, without the input; shared by all connections to one daemon."
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def connect(self) -> None:
@@ -202,9 +201,20 @@ class Socket:
         Raises:
             RuntimeError: It failed, or went another way than it should.
         """
+        found = await self._ask({**self._body, "input": {**ARGUMENTS, "text": text}})
+        if is_first and found.get("detail") == "task is missing":
+            # A checkout of before the field had its present name.
+            self._body["task"] = self._body.pop("need")
+            await self.call(text, is_first=True)
+            return
+        right = is_first or found.get("source") == self._source
+        if not right or "42" not in str(found.get("output"))[-40:]:
+            raise RuntimeError(f"the call failed: {str(found)[:300]}")
+
+    async def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert self._streams is not None
         reader, writer = self._streams
-        body = json.dumps({**self._body, "input": {**ARGUMENTS, "text": text}}).encode()
+        body = json.dumps(asked).encode()
         head = (
             "POST /v1/calls HTTP/1.1\r\nhost: anpd\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -212,10 +222,8 @@ class Socket:
         writer.write(head.encode() + body)
         answer = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(answer.partition("content-length:")[2].split("\r\n")[0])
-        found = json.loads(await reader.readexactly(length))
-        right = is_first or found.get("source") == self._source
-        if not right or "42" not in str(found.get("output"))[-40:]:
-            raise RuntimeError(f"the call failed: {str(found)[:300]}")
+        answer_body: dict[str, Any] = json.loads(await reader.readexactly(length))
+        return answer_body
 
 
 async def _direct(stack: AsyncExitStack, folder: Path, *, http: bool) -> Kind:
@@ -303,9 +311,10 @@ async def _daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind
         _, api = stack.enter_context(caller.up())
         pids = [pid for pid in children() if pid not in before]
         api.close()
-        sockets = [
-            Socket(api.path, address, "double", source) for _ in range(max(CALLERS))
-        ]
+        body = {"peer": address, "need": "double"}
+        if source == "consensus":
+            body["protocol"] = ENVELOPE_URI
+        sockets = [Socket(api.path, body, source) for _ in range(max(CALLERS))]
 
         async def begin(sockets: list[Socket] = sockets) -> None:
             for one in sockets:

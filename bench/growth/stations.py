@@ -154,7 +154,8 @@ class Pair:
     async def socket(self, number: int = 0) -> Socket:
         """Return a connection for calls of one function, after a first call of it."""
         name = f"b{number // PER_FILE * PER_FILE}.double{number}"
-        made = Socket(self._path, f"{self.url}#{self.did}", name, "agreement")
+        body = {"peer": f"{self.url}#{self.did}", "need": name}
+        made = Socket(self._path, body, "agreement")
         await made.connect()
         arguments: dict[str, Any] = {"is_first": True}
         await made.call("first", **arguments)
