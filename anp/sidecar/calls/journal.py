@@ -272,9 +272,10 @@ class CallDesk:
 
     async def close(self) -> None:
         """End all calls."""
-        ending = {self.take_back(call) for call in self._calls.values()} - {None}
-        if ending:
-            await asyncio.wait(ending, timeout=END_WAIT)
+        ending = [self.take_back(call) for call in self._calls.values()]
+        tasks = {task for task in ending if task is not None}
+        if tasks:
+            await asyncio.wait(tasks, timeout=END_WAIT)
 
     def _carry_apart(self, call: KeptCall, work: Coroutine[Any, Any, None]) -> None:
         """Carry a call in a task of its own."""
