@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -90,8 +90,10 @@ class LocalScope(StrEnum):
 
     def covers(self, needed: LocalScope) -> bool:
         """Tell whether a request of this scope may do what needs another."""
-        order = list(LocalScope)
-        return order.index(self) >= order.index(needed)
+        return _ORDER.index(self) >= _ORDER.index(needed)
+
+
+_ORDER: Final = tuple(LocalScope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,8 +341,13 @@ async def read_body(kind: type, request: Request) -> object:
 
 async def _read(request: Request, most: int) -> bytes:
     check_type(request, JSON_TYPE)
-    chunks, size = [], 0
-    async for chunk in request.stream():
+    chunks, size, more = [], 0, True
+    while more:
+        # What `Request.stream` does, which makes a generator for each request.
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, more = message.get("body", b""), message.get("more_body", False)
         chunks.append(chunk)
         size += len(chunk)
         if size > most:
@@ -377,6 +384,8 @@ def _with_exact_numbers(body: Any, found: Json) -> object:
 
 
 def _check_query(operation: Operation, request: Request) -> None:
+    if not (operation.query or request.scope["query_string"]):
+        return
     known = {one.name: one for one in operation.query}
     given = request.query_params.multi_items()
     unknown = sorted({name for name, _ in given} - known.keys())

@@ -122,11 +122,12 @@ class Exchanges:
 
     def keep(self, exchange: Exchange, *, now: float) -> None:
         """Keep an exchange, or keep it anew after it has grown."""
-        if id(exchange) in self._kept:
-            self._drop(id(exchange))
+        key, size = id(exchange), exchange.size
+        if key in self._kept:
+            self._drop(key)
         # It may grow before it is kept anew, so its size is counted as it is now.
-        self._kept[id(exchange)] = exchange, exchange.size
-        self.size += exchange.size
+        self._kept[key] = exchange, size
+        self.size += size
         self._oldest = min(self._oldest, exchange.at)
         self._drop_old(now)
         while len(self._kept) > 1 and (

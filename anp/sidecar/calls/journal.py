@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -151,7 +151,7 @@ class CallDesk:
                 f"{under_way} calls are under way, at most {most}; wait for one",
                 retry_after=1.0,
             )
-        call = KeptCall(secrets.token_hex(8), request, now=self._clock(), key=key)
+        call = KeptCall(os.urandom(8).hex(), request, now=self._clock(), key=key)
         call.by_owner = by_owner
         self._calls[call.id] = call
         if key is not None:
@@ -342,8 +342,8 @@ class CallDesk:
         call.next_attempt = None
         self._over.append(call)
         self._over_size += call.size
-        said = {"state": call.state.value, "problem": call.error}
-        self._tell(call, f"call.{call.state.value}", said)
+        said = {"state": str(call.state), "problem": call.error}
+        self._tell(call, f"call.{call.state}", said)
         for watcher in call.watchers:
             watcher.close()
         call.settled.set()

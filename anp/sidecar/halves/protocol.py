@@ -111,7 +111,7 @@ class Protocol:
             HalfError: The half failed.
         """
         data = await self.half.encode_request(message_id, arguments)
-        findings = await self.judge("request", data)
+        findings = await self._judge.judge(MessageKind.REQUEST, data)
         if findings:
             raise DoesNotFit("; ".join(findings))
         return data

@@ -60,9 +60,12 @@ class Family:
         """
         if given.keys() != self.labels.keys():
             raise LocalError(f"{self.name} has the labels {', '.join(self.labels)}")
+        # A list is made with one call, and a generator with one for each label.
         return tuple(
-            given[name] if given[name] in known else OTHER
-            for name, known in self.labels.items()
+            [
+                given[name] if given[name] in known else OTHER
+                for name, known in self.labels.items()
+            ]
         )
 
 

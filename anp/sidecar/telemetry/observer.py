@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from opentelemetry.trace import (
     INVALID_SPAN,
     Span,
     SpanKind,
+    Tracer,
     TracerProvider,
 )
 
@@ -39,6 +40,9 @@ _QUOTING = frozenset(
     {ErrorKind.APPLICATION_ERROR, ErrorKind.USAGE, ErrorKind.GENERATED_CODE}
 )
 "Errors whose words, after the first colon, may quote data of the call."
+
+NO_SPAN = contextlib.nullcontext(INVALID_SPAN)
+"Stands for every span while traces are off."
 
 __all__ = ["CallOrigin", "CallSeen", "NegotiationSeen", "Observer", "call_origin"]
 
@@ -74,15 +78,13 @@ class Flights:
         """Number of pieces of work that run now."""
         return self._count
 
-    @contextlib.contextmanager
-    def flight(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         """Count a piece of work for a block; begun work always goes on."""
         self._count += 1
-        try:
-            yield
-        finally:
-            self._count -= 1
-            self._landed.set()
+
+    def __exit__(self, *_: object) -> None:
+        self._count -= 1
+        self._landed.set()
 
     async def landed(self) -> None:
         """Wait until another piece of work has ended."""
@@ -120,7 +122,7 @@ class CallSeen:
     "True for a test request (PT=11), which is no call and gets no entry."
 
     origin: CallOrigin | None = None
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    id: str = field(default_factory=lambda: os.urandom(8).hex())
     at: float = field(default_factory=time.time)
     began: float = field(default_factory=time.monotonic)
 
@@ -214,7 +216,7 @@ class Observer:
             )
         attributes = {"anp.peer": peer, "anp.mode": mode}
         with (
-            self.flights.flight(),
+            self.flights,
             self._span("anp.call", attributes, context=caller_trace.get()) as span,
         ):
             seen = CallSeen(span, "made", asked=peer, origin=call_origin.get())
@@ -225,7 +227,7 @@ class Observer:
         """Watch a request of a peer's, from its arrival to our answer."""
         attributes = {"anp.peer": peer_did}
         with (
-            self.flights.flight(),
+            self.flights,
             self._span("anp.serve", attributes, kind=SpanKind.SERVER) as span,
         ):
             seen = CallSeen(span, "served", source, peer=peer_did)
@@ -258,7 +260,7 @@ class Observer:
             self.looked_up("miss")
         attributes = {"anp.peer": peer_did, "anp.role": role}
         with (
-            self.flights.flight(),
+            self.flights,
             self._span("anp.negotiate", attributes) as span,
         ):
             seen = NegotiationSeen(span)
@@ -280,7 +282,7 @@ class Observer:
             "gen_ai.tool.name": capability,
         }
         with (
-            self.flights.flight(),
+            self.flights,
             self._span(f"execute_tool {capability}", attributes),
         ):
             yield
@@ -329,7 +331,6 @@ class Observer:
         self.metrics.count("anpd_sandbox_runs_total", outcome=outcome)
         self.metrics.observe("anpd_sandbox_duration_seconds", seconds)
 
-    @contextlib.contextmanager
     def _span(
         self,
         name: str,
@@ -337,25 +338,11 @@ class Observer:
         *,
         kind: SpanKind = SpanKind.INTERNAL,
         context: Context | None = None,
-    ) -> Iterator[Span]:
+    ) -> contextlib.AbstractContextManager[Span]:
         """Open a span for a block, below `context` or else the open span."""
         if self._tracer is None:
-            yield INVALID_SPAN
-            return
-        with self._tracer.start_as_current_span(
-            name,
-            context=context,
-            kind=kind,
-            attributes=attributes,
-            # An exception's words may be a peer's, and its traceback is for the log.
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                yield span
-            except BaseException as exc:
-                span.set_attribute("error.type", type(exc).__name__)
-                raise
+            return NO_SPAN
+        return _opened(self._tracer, name, attributes, kind=kind, context=context)
 
     def _call(self, direction: str, seen: CallSeen) -> Iterator[CallSeen]:
         self.running.add(seen)
@@ -383,6 +370,31 @@ class Observer:
             seen.span.set_attribute("anp.outcome", seen.outcome)
             if not seen.is_trial:
                 self.on_call(seen.entry())
+
+
+@contextlib.contextmanager
+def _opened(
+    tracer: Tracer,
+    name: str,
+    attributes: Mapping[str, str],
+    *,
+    kind: SpanKind,
+    context: Context | None,
+) -> Iterator[Span]:
+    with tracer.start_as_current_span(
+        name,
+        context=context,
+        kind=kind,
+        attributes=attributes,
+        # An exception's words may be a peer's, and its traceback is for the log.
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield span
+        except BaseException as exc:
+            span.set_attribute("error.type", type(exc).__name__)
+            raise
 
 
 def _outcome_of(exc: BaseException) -> str:
