@@ -124,6 +124,9 @@ class Channel:
         self.retired = False
         self.in_use: Callable[[], bool] = lambda: True
         "Tells whether a call or a negotiation is under way; set by who uses it."
+        self.take: Callable[[FrameReceived], bool] | None = None
+        """Takes a frame at once while its reader waits in `receive`; False leaves it to
+        that, whose task has to wake up for it. It must not raise."""
         self._used_at = monotonic()
         self._waited_for = False
 
@@ -333,6 +336,10 @@ class Channel:
         """
         self._used_at = monotonic()
         if self._ended is not None:
+            return True
+        # Nothing that came before is still waiting, or being read.
+        is_next = self._waited_for and not self._frames
+        if is_next and self.take is not None and self.take(event):
             return True
         self._frames.append(event)
         self._arrived.set()

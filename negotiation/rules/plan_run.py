@@ -9,9 +9,9 @@ in its worker: an error, an update, a chain of capabilities, a result that is ju
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from negotiation.document.fields import Fixed, Message, Place, Slot
 from negotiation.document.layout import find_layout
@@ -25,7 +25,7 @@ from negotiation.rules.fit import Fit, fit_provider, fit_requester
 from negotiation.rules.halves import Unplaced, provider_source, requester_source
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
-from negotiation.strict_json import Json, parse_json
+from negotiation.strict_json import parse_json
 
 __all__ = ["NotPlanned", "ProviderRun", "RequesterRun", "StartedRequest", "plan_of"]
 
@@ -121,9 +121,11 @@ class RequesterRun:
         self._message = _Message(
             fit.layout.request.fields, fit.request.place, fit.action
         )
+        self._request_kind = _kind(fit.request.place)
+        self._response_kind = _kind(fit.response.place)
 
-    def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
-        """Return a request's bytes.
+    def encode_request(self, message_id: str, arguments: dict[str, Any]) -> Written:
+        """Return a request.
 
         Raises:
             NotPlanned: The source has to try it.
@@ -132,15 +134,15 @@ class RequesterRun:
         try:
             _check_plain(arguments)
             values = _Conversion(Unplaced.RAISES).apply(step, arguments)
-            _expect(values, _kind(place))
+            _expect(values, self._request_kind)
             if not place.path and step == KEEP:
                 _refuse(values, self._fit.layout.request.taken)
             return self._message.written(message_id, values)
         except FAULTS as exc:
             raise NotPlanned from exc
 
-    def decode_response(self, data: bytes) -> dict[str, Any]:
-        """Return the message id and the result of a response that says good.
+    def decode_response(self, data: bytes) -> ReadResponse:
+        """Return a response that says good.
 
         Raises:
             NotPlanned: It says error, is an update, or the source has to try it.
@@ -161,11 +163,31 @@ class RequesterRun:
                 raise NotPlanned
             place = crossing.place
             values = _values(response, layout.response.taken, place)
-            _expect(values, _kind(place))
+            _expect(values, self._response_kind)
             result = _Conversion(Unplaced.DROPPED).apply(crossing.plan.step, values)
         except FAULTS as exc:
             raise NotPlanned from exc
-        return {"message_id": message_id, "result": result}
+        return ReadResponse(message_id, result, response)
+
+
+class Written(NamedTuple):
+    """A message that was written."""
+
+    data: bytes
+    "It as JSON."
+
+    values: dict[str, Any]
+    "The same before it was written."
+
+
+class ReadResponse(NamedTuple):
+    """A response that says good."""
+
+    message_id: str | None
+    result: Any
+
+    values: dict[str, Any]
+    "All of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +238,7 @@ class ProviderRun:
             _check_plain(output)
             conversion = _Conversion(Unplaced.DROPPED)
             result = conversion.apply(self._fit.response.plan.step, output)
-            return self._message.written(started.message_id, result)
+            return self._message.written(started.message_id, result).data
         except FAULTS as exc:
             raise NotPlanned from exc
 
@@ -229,24 +251,24 @@ class _Message:
         self._path = place.path
         self._action = action
 
-    def written(self, message_id: str | None, values: Any) -> bytes:
-        """Return a message with `values` at their place, as JSON."""
-        slots: Mapping[Slot, Json] = {
-            Slot.MESSAGE_ID: message_id,
-            Slot.ACTION: self._action,
-        }
+    def written(self, message_id: str | None, values: Any) -> Written:
+        """Return a message with `values` at their place."""
         tree: dict[str, Any] = {}
         for names, leaf in self._fields:
             inner = tree
             for name in names[:-1]:
                 inner = inner.setdefault(name, {})
-            inner[names[-1]] = leaf.value if isinstance(leaf, Fixed) else slots[leaf]
+            if isinstance(leaf, Fixed):
+                inner[names[-1]] = leaf.value
+            else:
+                is_id = leaf is Slot.MESSAGE_ID
+                inner[names[-1]] = message_id if is_id else self._action
         if self._path:
             tree[self._path[0]] = values
         else:
             # The protocol's fields come last, so that no value can overwrite them.
             tree = {**values, **tree}
-        return _encode(tree).encode()
+        return Written(_encode(tree).encode(), tree)
 
 
 class _Conversion:

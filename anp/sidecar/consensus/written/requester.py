@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
+from anp.channel.core.events import FrameReceived
 from anp.errors import CallError, ErrorKind, no_answer, told_by_peer
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.messages import EnvelopeAction
@@ -123,6 +124,7 @@ class WrittenRequester(WrittenChannel):
             self.dialogue.on_signal = self._heard
         self._driver.start()
         self._reader = asyncio.create_task(self._read())
+        channel.take = self._take_now
 
     @property
     def alive(self) -> bool:
@@ -300,6 +302,18 @@ class WrittenRequester(WrittenChannel):
                 _fail(waiting.answer, lost)
             case _:
                 pass
+
+    def _take_now(self, event: FrameReceived) -> bool:
+        """Take a message of the protocol; see `Channel.take`."""
+        if event.frame.protocol_type is not ProtocolType.APPLICATION:
+            return False
+        try:
+            self._driver.receive(event.frame.data)
+        except Exception:
+            # A bug of ours costs this channel and nothing else.
+            logger.exception("session failed peer=%s", self._peer)
+            self._driver.give_up()
+        return True
 
     async def _read(self) -> None:
         """Take in what the peer sends, until the channel ends."""
