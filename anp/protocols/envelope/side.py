@@ -195,18 +195,14 @@ class Side(WrittenSide):
 
     def _check_parties(self, message: EnvelopeMessage) -> None:
         """Let nobody speak in another's name, or to somebody else (ENV-Q13)."""
-        head = Head(
-            message_id=message.message_id,
-            message_type=message.message_type,
-            receiver_id=message.receiver_id,
-            correlation_id=message.correlation_id,
-        )
         if message.sender_id not in self._parties.peer_names:
-            raise EnvelopeError("sender_id is not who speaks on this channel", head)
-        if message.receiver_id not in self._parties.own_names | {BROADCAST}:
+            reason = "sender_id is not who speaks on this channel"
+            raise EnvelopeError(reason, _head_of(message))
+        known = message.receiver_id in self._parties.own_names
+        if not known and message.receiver_id != BROADCAST:
             raise EnvelopeError(
                 "receiver_id is nobody on this channel",
-                head,
+                _head_of(message),
                 code=EnvelopeErrorCode.AGENT_UNAVAILABLE,
             )
 
@@ -351,6 +347,15 @@ class Side(WrittenSide):
         self._outgoing.append(data)
         self._last_id = message.message_id
         return data
+
+
+def _head_of(message: EnvelopeMessage) -> Head:
+    return Head(
+        message_id=message.message_id,
+        message_type=message.message_type,
+        receiver_id=message.receiver_id,
+        correlation_id=message.correlation_id,
+    )
 
 
 _TYPES: dict[type[Payload], MessageType] = {

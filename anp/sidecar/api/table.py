@@ -42,6 +42,7 @@ __all__ = [
     "give_scope",
     "integer_of",
     "endpoint_of",
+    "first_header",
     "operations_in",
     "post",
     "read_body",
@@ -322,11 +323,17 @@ def adapter_of(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+def first_header(request: Request, name: bytes) -> bytes:
+    """Return the first header of a name in lower case; nothing if there is none."""
+    headers: list[tuple[bytes, bytes]] = request.scope["headers"]
+    return dict(reversed(headers)).get(name, b"")
+
+
 def check_type(request: Request, wanted: str) -> None:
     """Let a body pass that has a media type; ApiError for any other."""
     # A page of another site can send text/plain without asking first (CORS).
-    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if sent != wanted:
+    sent = first_header(request, b"content-type")
+    if sent.partition(b";")[0].strip().lower() != wanted.encode():
         raise ApiError(415, f"the content type has to be {wanted}")
 
 

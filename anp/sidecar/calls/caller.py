@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from dataclasses import dataclass, replace
 
@@ -66,16 +65,13 @@ class _Route:
 
     def holds(self, writes: int | None) -> bool:
         """True when a look-up would come to the same channel again."""
-        return (
-            self.writes == writes
-            and self.bound.alive
-            and not self.bound.channel.retired
-        )
+        bound = self.bound
+        return self.writes == writes and bound.alive and not bound.channel.retired
 
     @property
     def bound(self) -> BoundRequester | WrittenRequester:
         """The open channel."""
-        return self.way if isinstance(self.way, BoundRequester) else self.way[0]
+        return self.way[0] if isinstance(self.way, tuple) else self.way
 
 
 class _Course:
@@ -235,7 +231,7 @@ class Caller:
     ) -> CallResult:
         demand, writes = Demand(request.need, request.arguments), self._store.writes
         key = request.peer, need_key(request.need), request.protocol
-        target, prepared = await self._by_route(key, request, demand)
+        target, prepared = await self._by_route(key, request, demand, writes)
         terms = self._terms(request, target, course.started)
         try:
             if prepared is None:
@@ -278,22 +274,31 @@ class Caller:
         )
 
     async def _by_route(
-        self, key: _RouteKey, request: CallRequest, demand: Demand
+        self,
+        key: _RouteKey,
+        request: CallRequest,
+        demand: Demand,
+        writes: int | None,
     ) -> tuple[LinkTarget, Prepared | None]:
         """Return the peer, and the request if the way of the last call still holds."""
         route = self._routes.get(key)
-        if route is not None and route.holds(self._store.writes):
-            # Data that does not fit, or code that fails: the look-up decides.
-            with contextlib.suppress(NegotiationError):
-                if isinstance(route.way, BoundRequester):
-                    return route.target, await BoundRequest.of(route.way, demand)
-                bound, candidate = route.way
-                if self._binder.candidates.still_named(route.target, candidate, demand):
-                    prepared = self._binder.written(
-                        route.target, bound, candidate, demand
-                    )
-                    return route.target, prepared
+        if route is not None and route.holds(writes):
+            try:
+                prepared = await self._on(route, demand)
+            except NegotiationError:
+                # Data that does not fit, or code that fails: the look-up decides.
+                prepared = None
+            if prepared is not None:
+                return route.target, prepared
         return await self._target(request), None
+
+    async def _on(self, route: _Route, demand: Demand) -> Prepared | None:
+        if not isinstance(route.way, tuple):
+            return await BoundRequest.of(route.way, demand)
+        bound, candidate = route.way
+        if not self._binder.candidates.still_named(route.target, candidate, demand):
+            return None
+        return self._binder.written(route.target, bound, candidate, demand)
 
     def _keep_route(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 from anp.errors import ErrorKind, LocalError
@@ -60,12 +61,9 @@ class Family:
         """
         if given.keys() != self.labels.keys():
             raise LocalError(f"{self.name} has the labels {', '.join(self.labels)}")
-        # A list is made with one call, and a generator with one for each label.
         return tuple(
-            [
-                given[name] if given[name] in known else OTHER
-                for name, known in self.labels.items()
-            ]
+            given[name] if given[name] in known else OTHER
+            for name, known in self.labels.items()
         )
 
 
@@ -255,7 +253,7 @@ class Metrics:
         Raises:
             LocalError: There is no such counter, or its labels are others.
         """
-        values = _family(name, "counter").label_values(labels)
+        _, values = _labelled(name, "counter", tuple(labels.items()))
         found = self._counts.setdefault(name, {})
         found[values] = found.get(values, 0.0) + amount
 
@@ -265,8 +263,7 @@ class Metrics:
         Raises:
             LocalError: There is no such histogram, or its labels are others.
         """
-        family = _family(name, "histogram")
-        values = family.label_values(labels)
+        family, values = _labelled(name, "histogram", tuple(labels.items()))
         found = self._histograms.setdefault(name, {})
         if values not in found:
             zeros = [0] * (len(family.buckets) + 1)
@@ -299,6 +296,15 @@ class Metrics:
     def histograms(self, family: Family) -> Mapping[Values, Histogram]:
         """Return a histogram's observations by label values."""
         return self._histograms.get(family.name, {})
+
+
+@lru_cache(maxsize=1_024)
+def _labelled(
+    name: str, kind: str, labels: tuple[tuple[str, str], ...]
+) -> tuple[Family, Values]:
+    """Return a metric and its label values, which nearly each call has in common."""
+    family = _family(name, kind)
+    return family, family.label_values(dict(labels))
 
 
 def _family(name: str, kind: str) -> Family:

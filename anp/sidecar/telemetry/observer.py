@@ -366,8 +366,9 @@ class Observer:
                 time.monotonic() - seen.began,
                 direction=direction,
             )
-            seen.span.set_attribute("anp.source", seen.source)
-            seen.span.set_attribute("anp.outcome", seen.outcome)
+            if seen.span is not INVALID_SPAN:
+                seen.span.set_attribute("anp.source", seen.source)
+                seen.span.set_attribute("anp.outcome", seen.outcome)
             if not seen.is_trial:
                 self.on_call(seen.entry())
 

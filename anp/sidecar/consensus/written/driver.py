@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -65,7 +66,7 @@ class Driver:
         self._unsent: deque[_Unsent] = deque()
         self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._armed_for: float | None = None
+        self._armed_for = math.inf
         "The moment for which the timer is set."
         self._work: set[asyncio.Task[None]] = set()
         self._sender: asyncio.Task[None] | None = None
@@ -178,15 +179,15 @@ class Driver:
 
     def _arm(self) -> None:
         due = None if self._closed else self._machine.get_timer()
-        if due == self._armed_for:
+        if due is None or self._armed_for <= due:
+            # A timer that comes too early is set anew then: most answers come before
+            # theirs, so that nearly none is set.
             return
-        self._armed_for = due
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            delay = max(0.0, due - time.monotonic())
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+        self._armed_for = due
+        delay = max(0.0, due - time.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
 
     def give_up(self) -> None:
         """End the channel after an error of ours; who caught it has logged it."""
@@ -195,7 +196,7 @@ class Driver:
             self._ending = asyncio.create_task(self._channel.close("an error of ours"))
 
     def _tick(self) -> None:
-        self._timer = self._armed_for = None
+        self._timer, self._armed_for = None, math.inf
         try:
             self._due()
         except Exception:

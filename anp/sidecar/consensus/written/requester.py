@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -120,7 +120,8 @@ class WrittenRequester(WrittenChannel):
         self._on_end = on_end
         self._pending: dict[str, _Waiting] = {}
         self._calls = 0
-        if works(channel):
+        self._works = works(channel)
+        if self._works:
             self.dialogue.on_signal = self._heard
         self._driver.start()
         self._reader = asyncio.create_task(self._read())
@@ -265,9 +266,9 @@ class WrittenRequester(WrittenChannel):
         """Send a request, or ask for the answer to one that was sent before."""
         announced = None
         known = request.id
-        if works(self.channel) and not known:
+        if self._works and not known:
             # Without the id of its envelope no signal would find the call.
-            request.id = secrets.token_hex(16)
+            request.id = os.urandom(16).hex()
             deadline = None
             if call.timeout is not None:
                 data = {"milliseconds": round(left * 1000)}
