@@ -302,14 +302,15 @@ class CallDesk:
         )
         limit = request.timeout
         deadline = None if limit is None else time.monotonic() + limit
-        await self._end(call, self._attempt(call, request, deadline, self._again_after))
+        first = partial(self._attempt, call, request, deadline, self._again_after)
+        await self._end(call, first)
 
     async def _end(
-        self, call: KeptCall, attempt: Coroutine[Any, Any, CallResult | None]
+        self, call: KeptCall, attempt: Callable[[], Awaitable[CallResult | None]]
     ) -> None:
         """Make an attempt; the call ends with it unless there is to be another."""
         try:
-            result = await attempt
+            result = await attempt()
             if result is None:
                 return
             call.result = result
@@ -401,7 +402,7 @@ class CallDesk:
             if left is not None and left <= 0:
                 raise
             self._pause(call, exc, seconds := min(waits[0], left or waits[0]))
-            again = self._again(call, request, deadline, waits[1:], seconds)
+            again = partial(self._again, call, request, deadline, waits[1:], seconds)
             # The request that began the call is answered while it waits.
             self._carry_apart(call, self._end(call, again))
             return None
