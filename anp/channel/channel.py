@@ -79,9 +79,11 @@ class _Link(Protocol):
 
     def max_payload(self, channel_id: str) -> int: ...
 
-    async def send_frame(
+    def send_now(
         self, channel_id: str, frame: Frame, message_id: str | None = None
-    ) -> str: ...
+    ) -> str | None: ...
+
+    async def wait_to_send(self, channel_id: str, frame: Frame) -> None: ...
 
     async def close_channel(
         self, channel_id: str, reason: str, *, code: ErrorCode
@@ -214,13 +216,21 @@ class Channel:
             LocalError: `capabilities` lacks what frames of this type need (ANP-81);
                 nothing was sent.
         """
+        while (
+            sent := self.send_now(protocol_type, data, message_id=message_id)
+        ) is None:
+            await self._link.wait_to_send(self.id, Frame(protocol_type, data))
+        return sent
+
+    def send_now(
+        self, protocol_type: ProtocolType, data: bytes, *, message_id: str | None = None
+    ) -> str | None:
+        """Send one frame as `send` does; None if something has to happen before."""
         if self._ended is not None:
             raise self._ended
         self._used_at = monotonic()
         frame = Frame(protocol_type, data)
-        if message_id is None:
-            return await self._link.send_frame(self.id, frame)
-        return await self._link.send_frame(self.id, frame, message_id)
+        return self._link.send_now(self._opened.channel_id, frame, message_id)
 
     async def receive(self) -> FrameReceived:
         """Return the next frame; what came before the end is still handed out.

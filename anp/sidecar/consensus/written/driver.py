@@ -7,7 +7,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -33,21 +33,24 @@ class _Unsent:
     """A message that waits to be sent."""
 
     data: bytes
-    sent: asyncio.Future[None]
 
     message_id: str | None = None
     "Id of its envelope, if it was announced."
 
     before: bytes | None = None
-    "A meta message that goes before it."
+    "A meta message that goes before it; None once it is sent."
+
+    sent: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
 
 class Driver:
     """Owns the timer and the sender of one channel.
 
     Inputs are taken one after the other, each with all that comes of it, and none of
-    them waits: what is to be sent goes into a queue that one task empties. So a side
-    that cannot send still reads, and two sides never wait for each other.
+    them waits: what cannot be sent at once goes into a queue that a task empties. So a
+    side that cannot send still reads, and two sides never wait for each other.
     """
 
     def __init__(
@@ -60,7 +63,6 @@ class Driver:
         self._machine = machine
         self._act = act
         self._unsent: deque[_Unsent] = deque()
-        self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for: float | None = None
@@ -77,8 +79,7 @@ class Driver:
         return bool(self._work or self._unsent)
 
     def start(self) -> None:
-        """Start the protocol and the task that sends."""
-        self._sender = asyncio.create_task(counted(self._send()))
+        """Start the protocol."""
         self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
 
     def feed(
@@ -96,26 +97,19 @@ class Driver:
             into: Takes the messages as well, also when they cannot be sent any more.
 
         Returns:
-            When its last message is sent, or None when there is none. `ChannelClosed`
-            means that it was not sent.
+            When its last message is sent, or None if it is sent or there is none.
+            `ChannelClosed` means that it was not sent.
         """
         if self._closed:
             return None
         feed(time.monotonic(), datetime.now(UTC))
         sent = None
-        for data in self._machine.messages_to_send():
-            sent = asyncio.get_running_loop().create_future()
+        messages = self._machine.messages_to_send()
+        for place, data in enumerate(messages, start=1):
             if into is not None:
                 into.append(data)
-            if self._channel.ended is not None:
-                sent.set_exception(self._channel.ended)
-                # Not everybody waits for it.
-                sent.exception()
-                continue
-            self._unsent.append(_Unsent(data, sent))
-            self._wake.set()
-        if announced is not None and sent is not None and not sent.done():
-            self._unsent[-1].message_id, self._unsent[-1].before = announced
+            is_last = place == len(messages)
+            sent = self._put(data, announced if is_last else None)
         while (event := self._machine.next_event()) is not None:
             self._act(event)
         self._arm()
@@ -214,11 +208,43 @@ class Driver:
             lambda now, wall_now: self._machine.handle_timer(now=now, wall_now=wall_now)
         )
 
+    def _put(
+        self, data: bytes, announced: tuple[str, bytes | None] | None
+    ) -> asyncio.Future[None] | None:
+        """Send a message, if nothing waits before it; see `feed`."""
+        message_id, before = announced or (None, None)
+        channel, has_room = self._channel, not self._unsent
+        try:
+            if channel.ended is not None:
+                raise channel.ended
+            if has_room and before is not None:
+                has_room = channel.send_now(ProtocolType.META, before) is not None
+                before = None if has_room else before
+            if has_room and channel.send_now(
+                ProtocolType.APPLICATION, data, message_id=message_id
+            ):
+                return None
+        except ChannelClosed as exc:
+            not_sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            not_sent.set_exception(exc)
+            # Not everybody waits for it.
+            not_sent.exception()
+            return not_sent
+        except FrameTooLarge:
+            self._too_large()
+        self._unsent.append(_Unsent(data, message_id, before))
+        if len(self._unsent) == 1 and self._ending is None:
+            self._sender = asyncio.create_task(counted(self._send()))
+        return self._unsent[-1].sent
+
+    def _too_large(self) -> None:
+        # The limits of the protocol are to be below those of the channel.
+        logger.exception("message too large peer=%s", self._channel.peer_did)
+        self.give_up()
+
     async def _send(self) -> None:
-        while True:
-            while not self._unsent:
-                self._wake.clear()
-                await self._wake.wait()
+        """Send what waits."""
+        while self._unsent:
             first = self._unsent[0]
             try:
                 if first.before is not None:
@@ -232,10 +258,8 @@ class Driver:
                 self._not_sent(exc)
                 return
             except FrameTooLarge:
-                # The limits of the protocol are to be below those of the channel.
                 self._sending = False
-                logger.exception("message too large peer=%s", self._channel.peer_did)
-                self.give_up()
+                self._too_large()
                 return
             self._sending = False
             self._unsent.popleft()

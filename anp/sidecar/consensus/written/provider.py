@@ -186,6 +186,9 @@ class WrittenProvider(WrittenChannel):
             await self._keep(call, self._failed(event, failure))
             return
         said: list[bytes] = []
+        if call is not None:
+            # It would be about nothing behind the answer.
+            await call.tell_progress()
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_answered(
                 event.call_id, output, now=now, wall_now=wall_now
