@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from websockets.asyncio.messages import Assembler
-from websockets.exceptions import ConnectionClosedOK
 from websockets.client import ClientProtocol
+from websockets.exceptions import ConnectionClosedOK
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import Protocol, Side
