@@ -436,7 +436,7 @@ class OpenChannel:
             encode_frame(frame, self.opened.frame_format),
             message_id=message_id,
             iv=iv,
-            timestamp=now.utc,
+            unix_ns=now.unix_ns,
         )
 
     def open(self, envelope: Envelope) -> Frame | None:
