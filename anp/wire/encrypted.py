@@ -62,9 +62,10 @@ def decode_sealed(ciphertext: str | bytes | memoryview, tag: bytes) -> bytearray
     return content
 
 
-def _decode(text: str | bytes | memoryview) -> bytearray:
+def _decode(spelled: str | bytes | memoryview) -> bytearray:
     try:
-        spelled = text.encode("ascii") if isinstance(text, str) else text
+        if isinstance(spelled, str):
+            spelled = spelled.encode("ascii")
         data = b64decode_as_bytearray(spelled, None, True)
     except (binascii.Error, ValueError):
         raise _not_canonical() from None

@@ -58,15 +58,20 @@ def _usual(pattern: bytes) -> re.Pattern[bytes]:
     return re.compile(pattern.replace(b"PLAIN", rb"[ !#-\[\]-~]"))
 
 
-_START: Final = _usual(
-    rb'\{"version": ?"(PLAIN*)", ?"type": ?"message", ?"timestamp": ?"PLAIN*", ?'
-    rb'"messageId": ?"(PLAIN+)"([^{]*)\{"iv": ?"([A-Za-z0-9+/]{16})", ?'
+_START_FORM: Final = (
+    rb'\{"version": ?"(PLAIN*+)", ?"type": ?"message", ?"timestamp": ?"PLAIN*+", ?'
+    rb'"messageId": ?"(PLAIN++)"([^{]*+)\{"iv": ?"([A-Za-z0-9+/]{16})", ?'
     rb'"tag": ?"([A-Za-z0-9+/]{21}[AQgw]==)", ?"ciphertext": ?"'
 )
 """An envelope as we and the official SDK write it, up to its ciphertext.
 
 The part between message id and iv is the same for a whole channel: see `_NAMES`.
 """
+
+_match_start: Final = _usual(_START_FORM.replace(b" ?", b"")).match
+"Matches one without any blank, as we write it, in three quarters of the time."
+
+_match_spaced_start: Final = _usual(_START_FORM).match
 
 _NAMES: Final = _usual(
     rb', ?"sourceDid": ?"(did:PLAIN*)", ?"destinationDid": ?"(did:PLAIN*)", ?'
@@ -96,8 +101,8 @@ def read_envelope(data: str | bytes) -> Envelope | None:
 
 
 def _read_usual(text: bytes) -> Envelope | None:
-    found = _START.match(text)
-    if found is None or not text.endswith(_END):
+    found = _match_start(text) or _match_spaced_start(text)
+    if found is None or text[-3:] != _END:
         return None
     version, message_id, names, iv, tag = found.groups()
     head = (_read_names if len(names) <= _CACHED_HEAD else _named)(version, names)

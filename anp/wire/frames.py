@@ -163,8 +163,9 @@ def open_sealed(cipher: AESGCM, data: OpenData) -> bytes:
     Raises:
         PeerError: `DECRYPTION_FAILED`.
     """
+    nonce, content, covered = data
     try:
-        return cipher.decrypt(*data)
+        return cipher.decrypt(nonce, content, covered)
     except InvalidTag:
         raise PeerError(
             ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext"
