@@ -124,13 +124,18 @@ class Driver:
             )
         )
 
+    @property
+    def has_room(self) -> bool:
+        """False while the peer should be read no further."""
+        return not self._machine.full and len(self._unsent) < MAX_UNSENT
+
     async def wait_room(self) -> None:
         """Wait while the peer should be read no further.
 
         Raises:
             ChannelClosed: The channel has ended.
         """
-        while self._machine.full or len(self._unsent) >= MAX_UNSENT:
+        while not self.has_room:
             if self._channel.ended is not None:
                 raise self._channel.ended
             self._room.clear()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
@@ -84,6 +85,9 @@ class WrittenProvider(WrittenChannel):
         """
         self._driver.start()
         self.update_offered()
+        # All that is done for a request is done as work of this task.
+        context = copy_context()
+        self.channel.take = lambda event: context.run(self._take_now, event)
         try:
             for event in first:
                 await self._take(event)
@@ -122,15 +126,25 @@ class WrittenProvider(WrittenChannel):
             case ProtocolType.APPLICATION:
                 # The peer is read no faster than it is served and takes answers.
                 await self._driver.wait_room()
-                self.update_offered()
-                self._request_id = event.message_id
-                self._driver.receive(event.frame.data)
+                self._receive(event)
             case ProtocolType.META:
                 await self.dialogue.receive(event.frame.data)
             case ProtocolType.NATURAL_LANGUAGE if self._listener is not None:
                 self._listener.take(event)
             case _:
                 self._drop(event)
+
+    def _take_now(self, event: FrameReceived) -> bool:
+        is_message = event.frame.protocol_type is ProtocolType.APPLICATION
+        if not (is_message and self._driver.has_room):
+            return False
+        self._receive(event)
+        return True
+
+    def _receive(self, event: FrameReceived) -> None:
+        self.update_offered()
+        self._request_id = event.message_id
+        self._driver.receive(event.frame.data)
 
     def _act(self, event: WrittenEvent) -> None:
         match event:
