@@ -36,8 +36,10 @@ class _Offered:
     healthy: list[bool]
     "The health of each attachment when this was found."
 
-    capabilities: Mapping[str, Capability]
-    "By their names, sorted by these."
+    capabilities: tuple[Capability, ...]
+    "Sorted by name."
+
+    by_name: Mapping[str, Capability]
 
 
 class Exposure:
@@ -154,19 +156,19 @@ class Exposure:
         Args:
             peer: Its DID in any form; `EVERYBODY` for those that every peer may use.
         """
-        return tuple(self._offered_to(peer).values())
+        return self._offered_to(peer).capabilities
 
-    def _offered_to(self, peer: str | None) -> Mapping[str, Capability]:
+    def _offered_to(self, peer: str | None) -> _Offered:
         healthy = [each.healthy for _, each in self._attachments.values()]
         known = self._offered.get(peer)
         if known is None or known.healthy != healthy:
             rules = self._rules(peer)
             found = self._healthy(lambda spec, name: _allows(spec, name, rules))
-            known = _Offered(healthy, {one.name: one for one in found})
+            known = _Offered(healthy, found, {one.name: one for one in found})
             if len(self._offered) >= MAX_KNOWN:
                 self._offered.clear()
             self._offered[peer] = known
-        return known.capabilities
+        return known
 
     def offered_to_some(self) -> tuple[Capability, ...]:
         """Return the healthy capabilities that one peer at least may use, by name."""
@@ -177,7 +179,7 @@ class Exposure:
 
     def capability(self, name: str, peer: str | None) -> Capability | None:
         """Return a healthy capability that is exposed to a peer, by its full name."""
-        return self._offered_to(peer).get(name)
+        return self._offered_to(peer).by_name.get(name)
 
     def exposes(self, name: str, peer: str | None) -> bool:
         """True if the owner exposes a capability to a peer, healthy or not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -65,8 +66,8 @@ class Driver:
         self._unsent: deque[_Unsent] = deque()
         self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._armed_for: float | None = None
-        "The moment for which the timer is set."
+        self._armed_for = math.inf
+        "The moment for which the timer is set, which may be too early."
         self._work: set[asyncio.Task[None]] = set()
         self._sender: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -182,16 +183,18 @@ class Driver:
         self._not_sent(self._channel.ended or ChannelClosed("given up", by_peer=False))
 
     def _arm(self) -> None:
+        """Set the timer, unless it comes early enough: it looks again by itself.
+
+        Most of what has a deadline ends long before, and needs no timer of its own.
+        """
         due = None if self._closed else self._machine.get_timer()
-        if due == self._armed_for:
+        if due is None or self._armed_for <= due:
             return
-        self._armed_for = due
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            delay = max(0.0, due - time.monotonic())
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+        self._armed_for = due
+        delay = max(0.0, due - time.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
 
     def give_up(self) -> None:
         """End the channel after an error of ours; who caught it has logged it."""
@@ -200,7 +203,11 @@ class Driver:
             self._ending = asyncio.create_task(self._channel.close("an error of ours"))
 
     def _tick(self) -> None:
-        self._timer = self._armed_for = None
+        self._timer, self._armed_for = None, math.inf
+        due = self._machine.get_timer()
+        if due is None or due > time.monotonic():
+            self._arm()
+            return
         try:
             self._due()
         except Exception:

@@ -60,7 +60,7 @@ class WrittenProvider(WrittenChannel):
             used: Counts a call that was answered.
             capabilities: Calls our agent, judged by the schemas on both sides.
             offered: Returns the capabilities that this peer may use now; asked for each
-                message, and again before each call.
+                message.
             work: Keeps the calls of peers with the extension `work`.
             listener: Answers texts that come beside the protocol, if any may.
         """
@@ -72,6 +72,8 @@ class WrittenProvider(WrittenChannel):
         self._used = used
         # Id of the envelope whose message is being taken in.
         self._request_id = ""
+        self._told: Sequence[Capability] | None = None
+        "What the protocol was told that the peer may use."
         self._work: ServedWork | None = None
         if works(channel):
             self._work = ServedWork(channel, uri, work, self.dialogue)
@@ -115,6 +117,9 @@ class WrittenProvider(WrittenChannel):
     def update_offered(self) -> None:
         """Look again at what the peer may use, as when exposure has changed."""
         offered = self._offered()
+        if offered is self._told:
+            return
+        self._told = offered
         self._driver.feed(
             lambda now, wall_now: self._machine.offer(
                 offered, now=now, wall_now=wall_now
@@ -223,8 +228,6 @@ class WrittenProvider(WrittenChannel):
                 await route.give(call.name.message_id, answer)
 
     async def _output(self, event: CallCapability, call: ServedCall | None) -> Json:
-        if event.name not in {capability.name for capability in self._offered()}:
-            raise CapabilityFailed("503", "the capability is not available", ran=False)
         output: Json = await self._capabilities.run(
             event.name,
             event.arguments,
