@@ -1,93 +1,200 @@
-"""Adds to the stdio transport of `mcp` what we need to know about the server."""
+"""The stdio transport to a server that is a child process of ours.
+
+The transport of `mcp` has a task for each pipe, and streams without room between these
+tasks and the session, so that a message takes several turns of the event loop each way.
+Here a message is written in the turn in which it is sent, and the session is woken in
+the turn in which one arrives.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-from anp.sidecar.attachments.supervisor import OutputTail
+from anp.sidecar.attachments.supervisor import OutputTail, wait_at_most
 
-__all__ = ["Watched", "drained_pipe", "quiet_library_logs"]
+# `mcp` is imported where a server is started.
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+
+__all__ = ["drained_pipe", "stdio_transport"]
+
+logger = logging.getLogger(__name__)
+
+MAX_UNREAD = 256
+"Messages that wait for the session before no more are read from the server."
+
+STOP_TIMEOUT = 2.0
+"Seconds that a server may take to end after its input is closed, or after a signal."
+
+POLL = 0.01
+"Seconds between two looks at the processes that a server started."
 
 
-class _OneLine(logging.Filter):
-    """Takes tracebacks off: what a server prints wrongly is no fault of ours."""
+@asynccontextmanager
+async def stdio_transport(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None,
+    errlog: IO[str],
+) -> AsyncIterator[tuple[_Incoming, _Outgoing]]:
+    """Start a server, give its streams, and end it with all that it started.
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.exc_info = record.exc_text = None
+    Raises:
+        OSError: It cannot be started.
+    """
+    import anyio
+
+    loop = asyncio.get_running_loop()
+    transport, server = await loop.subprocess_exec(
+        _Server,
+        *command,
+        stderr=errlog,
+        env=env,
+        cwd=cwd,
+        # Ctrl-C on the daemon's terminal is the daemon's; we end the server.
+        start_new_session=True,
+    )
+    try:
+        yield _Incoming(server), _Outgoing(server)
+    finally:
+        # Whatever ended its life, the server does not outlive it.
+        with anyio.CancelScope(shield=True):
+            await server.end()
+        transport.close()
+
+
+class _Server(asyncio.SubprocessProtocol):
+    """A running server and its two pipes, whose messages are lines of JSON."""
+
+    def __init__(self) -> None:
+        self._begun: list[bytes] = []
+        "Pieces of a line that has not ended."
+
+        self._lines: deque[bytes] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._has_ended = False
+        self._ignores = False
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._exited = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.BaseProtocol`."""
+        process = cast(asyncio.SubprocessTransport, transport)
+        self._pid = process.get_pid()
+        self._input = cast(asyncio.WriteTransport, process.get_pipe_transport(0))
+        self._output = cast(asyncio.ReadTransport, process.get_pipe_transport(1))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take a piece of the server's output."""
+        if self._ignores:
+            return
+        first, *others = data.split(b"\n")
+        self._begun.append(first)
+        if not others:
+            return
+        self._lines.append(b"".join(self._begun))
+        *others, rest = others
+        self._lines += others
+        self._begun = [rest] if rest else []
+        if len(self._lines) > MAX_UNREAD:
+            self._output.pause_reading()
+        self._wake()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Notice that the server closed one of its pipes."""
+        self._can_write.set()
+        if fd == 1:
+            self._has_ended = True
+            self._wake()
+
+    def pause_writing(self) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._can_write.clear()
+
+    def resume_writing(self) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._can_write.set()
+
+    def process_exited(self) -> None:
+        """See `asyncio.SubprocessProtocol`."""
+        self._exited.set()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def read(self) -> bytes | None:
+        """Return the next line, or None at the end; for one task at a time."""
+        while not self._lines:
+            if self._has_ended:
+                return None
+            self._output.resume_reading()
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._lines.popleft()
+
+    async def write(self, data: bytes) -> bool:
+        """Write a line; return False if the server does not read any more."""
+        if self._input.is_closing():
+            # It may live on, but answers nothing any more.
+            self._has_ended = True
+            self._wake()
+            return False
+        self._input.write(data)
+        await self._can_write.wait()
+        return True
+
+    async def end(self) -> None:
+        """Close its input, and end it and its children if they stay."""
+        # One that still writes could not end while nobody reads.
+        self._ignores = True
+        self._output.resume_reading()
+        self._input.close()
+        await wait_at_most(self._exited, STOP_TIMEOUT)
+        if self._exited.is_set():
+            return
+        self._signal(signal.SIGTERM)
+        for _ in range(round(STOP_TIMEOUT / POLL)):
+            if not self._signal(0):
+                break
+            await asyncio.sleep(POLL)
+        else:
+            self._signal(signal.SIGKILL)
+        await wait_at_most(self._exited, STOP_TIMEOUT)
+
+    def _signal(self, number: int) -> bool:
+        """Signal the server and its children; return False if there are none left."""
+        try:
+            # It leads a session of its own, so its id is that of the group.
+            os.killpg(self._pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            logger.debug("some processes of a server may not be signalled")
         return True
 
 
-_ONE_LINE = _OneLine()
+class _Stream:
+    """One direction of a server's pipes, as the session of `mcp` wants it."""
 
-
-def quiet_library_logs() -> None:
-    """Make the client log one line for a broken message of a server; idempotent."""
-    for name in ("mcp.client.stdio", "mcp.client.session"):
-        logging.getLogger(name).addFilter(_ONE_LINE)
-
-
-class Watched:
-    """A transport that says when the server's side has ended.
-
-    Without it an idle client would learn of a dead server at its next call.
-    """
-
-    def __init__(self, transport: Any, *, on_end: Callable[[], None]) -> None:
-        self._transport = transport
-        self._on_end = on_end
-
-    async def __aenter__(self) -> tuple[Any, Any]:
-        read, write = await self._transport.__aenter__()
-        return _WatchedStream(read, self._on_end), write
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> bool | None:
-        suppressed: bool | None = await self._transport.__aexit__(
-            exc_type, exc_val, exc_tb
-        )
-        return suppressed
-
-
-class _WatchedStream:
-    """The read half of a transport; calls `on_end` when it ends."""
-
-    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
-        self._stream = stream
-        self._on_end = on_end
-
-    @property
-    def last_context(self) -> Any:
-        """The context of the request whose connection the last message came over."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> Any:
-        return _with_content(await self._stream.receive())
+    def __init__(self, server: _Server) -> None:
+        self._server = server
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        """Do nothing: the pipes are closed with the transport."""
 
-    def __aiter__(self) -> _WatchedStream:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return _with_content(await self._stream.__anext__())
-        except BaseException:
-            self._on_end()
-            raise
-
-    async def __aenter__(self) -> _WatchedStream:
-        await self._stream.__aenter__()
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -95,23 +202,53 @@ class _WatchedStream:
         exc_type: type[BaseException] | None,
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
-    ) -> bool | None:
-        suppressed: bool | None = await self._stream.__aexit__(
-            exc_type, exc_val, exc_tb
+    ) -> None:
+        await self.aclose()
+
+
+class _Incoming(_Stream):
+    """The messages of the server."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        from mcp.shared.message import SessionMessage
+        from mcp.types import jsonrpc_message_adapter
+
+        while (line := await self._server.read()) is not None:
+            try:
+                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            except ValueError as exc:
+                # A server may print something else; the messages go on behind it.
+                logger.warning("no message of MCP: %r", str(exc)[:200])
+                continue
+            return SessionMessage(message)
+        raise StopAsyncIteration
+
+    async def receive(self) -> SessionMessage:
+        """Return the next message."""
+        import anyio
+
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+
+class _Outgoing(_Stream):
+    """The messages for the server."""
+
+    async def send(self, item: SessionMessage) -> None:
+        """Write a message."""
+        import anyio
+        from mcp.types import jsonrpc_message_adapter
+
+        text = jsonrpc_message_adapter.dump_json(
+            item.message, by_alias=True, exclude_unset=True
         )
-        return suppressed
-
-
-def _with_content(item: Any) -> Any:
-    """Return a message of the server so that the client reads it.
-
-    The client knows no tasks: it refuses the answer to a tool call that began a task,
-    for the lack of the content that comes at its end.
-    """
-    result = getattr(getattr(item, "message", None), "result", None)
-    if isinstance(result, dict) and isinstance(result.get("task"), dict):
-        result.setdefault("content", [])
-    return item
+        if not await self._server.write(text + b"\n"):
+            raise anyio.BrokenResourceError
 
 
 @asynccontextmanager
