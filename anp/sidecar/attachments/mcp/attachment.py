@@ -9,7 +9,11 @@ import math
 import os
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
 from dataclasses import replace
 from enum import Enum, auto
 from importlib.metadata import version
@@ -23,13 +27,12 @@ from anp.sidecar.attachments.attachment import (
 )
 from anp.sidecar.attachments.http.endpoint import deadline_text
 from anp.sidecar.attachments.listing import read_tools
-from anp.sidecar.attachments.mcp.exchange import CallTalk
+from anp.sidecar.attachments.mcp.exchange import CallTalk, agree_on_version
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
 from anp.sidecar.attachments.mcp.offers import read_offers
 from anp.sidecar.attachments.mcp.operations import McpOperation, McpOutcome
 from anp.sidecar.attachments.mcp.questions import Questions
-from anp.sidecar.attachments.mcp.stdio_transport import drained_pipe, stdio_transport
-from anp.sidecar.attachments.mcp.watched_transport import Watched
+from anp.sidecar.attachments.mcp.watched_transport import watched_dispatcher
 from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec, read_environment
 from anp.sidecar.attachments.supervisor import (
@@ -42,7 +45,9 @@ from anp.sidecar.attachments.tool_errors import status_in
 
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import ClientSession
+    from mcp.shared.dispatcher import Dispatcher
+    from mcp.shared.transport_context import TransportContext
 from negotiation.strict_json import largest_json
 
 __all__ = ["McpAttachment"]
@@ -97,7 +102,7 @@ class McpAttachment(SupervisedAttachment):
         super().__init__(spec, limits=limits, on_change=on_change)
         # Replaced with every life.
         self._queue: asyncio.Queue[_Wake] = asyncio.Queue()
-        self._client: Client | None = None
+        self._session: ClientSession | None = None
         self._running: set[asyncio.Timeout] = set()
         "Time limits of the calls that wait for the server."
 
@@ -145,8 +150,8 @@ class McpAttachment(SupervisedAttachment):
     ) -> McpOutcome:
         """Make a call, and wait until its deadline for the outcome."""
         loop = asyncio.get_running_loop()
-        client = self._client
-        if client is None:
+        session = self._session
+        if session is None:
             raise AttachmentError("the MCP server ended before the call")
         meta = {
             CALLER_META: caller,
@@ -155,7 +160,7 @@ class McpAttachment(SupervisedAttachment):
         try:
             async with asyncio.timeout_at(deadline) as limit:
                 self._running.add(limit)
-                return await self._outcome(client, operation, arguments, meta)
+                return await self._outcome(session, operation, arguments, meta)
         except TimeoutError:
             if limit.when() != deadline:
                 # The life of the server ended before.
@@ -170,7 +175,7 @@ class McpAttachment(SupervisedAttachment):
 
     async def _outcome(
         self,
-        client: Client,
+        session: ClientSession,
         operation: McpOperation,
         arguments: dict[str, Any],
         meta: dict[str, str],
@@ -182,12 +187,12 @@ class McpAttachment(SupervisedAttachment):
         requester = current_requester.get()
         try:
             with self._questions.during(requester) as asking:
-                exchange = CallTalk(client, meta, report_progress.get(), asking)
+                exchange = CallTalk(session, meta, report_progress.get(), asking)
                 return await operation.run(exchange, arguments)
         except MCPError as exc:
             error = _tool_error(exc.code, exc.message)
             if isinstance(error, AttachmentError):
-                self._gone(client)
+                self._gone(session)
             raise error from None
         except ToolError:
             raise
@@ -198,9 +203,9 @@ class McpAttachment(SupervisedAttachment):
             logger.exception("mcp call failed name=%s", self.name)
             raise AttachmentError(f"the call failed: {exc}", may_have_run=True) from exc
 
-    def _gone(self, client: Client) -> None:
+    def _gone(self, session: ClientSession) -> None:
         """Notice by a call that a server at a URL is gone; a child tells by its end."""
-        if self._spec.url and client is self._client:
+        if self._spec.url and session is self._session:
             # Before the call fails, so that who sees it finds us down, and waits.
             self._lost()
             self._queue.put_nowait(_Wake.END)
@@ -220,13 +225,13 @@ class McpAttachment(SupervisedAttachment):
                     self._lost()
                 queue.put_nowait(why)
 
-            async with self._connected(output, wake) as (client, started):
-                await self._list(client)
+            async with self._connected(output, wake) as (session, started):
+                await self._list(session)
                 started()
-                self._client = client
+                self._session = session
                 self._opened()
                 async with self._refreshing(wake):
-                    await self._serve(client, queue)
+                    await self._serve(session, queue)
         except AttachmentError:
             raise
         except Exception as exc:
@@ -235,7 +240,7 @@ class McpAttachment(SupervisedAttachment):
             raise AttachmentError(self._why(exc, output)) from exc
         finally:
             self._lost()
-            self._client = None
+            self._session = None
         if not self._stopping.is_set():
             if self._spec.url:
                 raise AttachmentError("the MCP server does not answer any more")
@@ -265,10 +270,10 @@ class McpAttachment(SupervisedAttachment):
     @asynccontextmanager
     async def _connected(
         self, output: OutputTail, wake: Callable[[_Wake], None]
-    ) -> AsyncIterator[tuple[Client, Callable[[], None]]]:
-        """Open the client; the second value lifts the deadline of the start."""
+    ) -> AsyncIterator[tuple[ClientSession, Callable[[], None]]]:
+        """Open the session; the second value lifts the deadline of the start."""
         import anyio
-        from mcp import Client
+        from mcp import ClientSession
         from mcp.types import (
             Implementation,
             PromptListChangedNotification,
@@ -282,9 +287,10 @@ class McpAttachment(SupervisedAttachment):
             ResourceListChangedNotification,
         )
 
+        us = Implementation(name="anpd", version=version("anpd"))
         limit = self._limits.supervisor.start_timeout
         async with AsyncExitStack() as stack:
-            transport, spawned = await self._transport(output, wake, stack)
+            opening = await self._dispatcher(output, wake, stack)
             with anyio.CancelScope(deadline=anyio.current_time() + limit) as scope:
 
                 def started() -> None:
@@ -294,41 +300,51 @@ class McpAttachment(SupervisedAttachment):
                     if isinstance(message, changes):
                         wake(_Wake.RELIST)
 
-                async with Client(
-                    Watched(transport, on_end=lambda: wake(_Wake.END)),
-                    client_info=Implementation(name="anpd", version=version("anpd")),
-                    message_handler=heard,
-                    elicitation_callback=self._questions.answer,
-                    cache=None,
-                ) as client:
-                    spawned()
-                    yield client, started
+                async with (
+                    opening as dispatcher,
+                    ClientSession(
+                        dispatcher=dispatcher,
+                        client_info=us,
+                        message_handler=heard,
+                        elicitation_callback=self._questions.answer,
+                    ) as session,
+                ):
+                    await agree_on_version(session)
+                    yield session, started
             if scope.cancelled_caught:
                 raise AttachmentError(
                     f"the MCP server did not start within {limit:g} s"
                 )
 
-    async def _transport(
+    async def _dispatcher(
         self,
         output: OutputTail,
         wake: Callable[[_Wake], None],
         stack: AsyncExitStack,
-    ) -> tuple[Any, Callable[[], None]]:
-        """Return the transport, and what to call when it has been opened."""
+    ) -> AbstractAsyncContextManager[Dispatcher[TransportContext]]:
+        """Return what talks to the server; to be opened."""
+
+        def on_end() -> None:
+            wake(_Wake.END)
+
         if self._spec.url:
             transport = await stack.enter_async_context(
-                http_transport(
-                    self._spec, self._limits, on_silence=lambda: wake(_Wake.END)
-                )
+                http_transport(self._spec, self._limits, on_silence=on_end)
             )
-            return transport, lambda: None
-        env = await asyncio.to_thread(self._environment, self._spec.command[0])
-        errlog = await stack.enter_async_context(drained_pipe(output))
-        transport = stdio_transport(
-            self._spec.command, env=env, cwd=self._spec.cwd, errlog=errlog
+            return watched_dispatcher(transport, on_end=on_end)
+        from anp.sidecar.attachments.mcp.stdio_transport import (
+            drained_pipe,
+            stdio_dispatcher,
         )
-        # Once started, the server has its own copy of the pipe's end.
-        return transport, errlog.close
+
+        command = self._spec.command
+        return stdio_dispatcher(
+            command,
+            env=await asyncio.to_thread(self._environment, command[0]),
+            cwd=self._spec.cwd,
+            errlog=await stack.enter_async_context(drained_pipe(output)),
+            on_end=on_end,
+        )
 
     def _environment(self, program: str) -> dict[str, str]:
         """Return the environment of the child.
@@ -341,14 +357,14 @@ class McpAttachment(SupervisedAttachment):
             env["PATH"] = os.pathsep.join(folders)
         return env
 
-    async def _list(self, client: Client) -> None:
+    async def _list(self, session: ClientSession) -> None:
         """Read what the server can do."""
-        offers, cannot = await read_offers(client, max_tools=self._limits.max_tools)
+        offers, cannot = await read_offers(session, max_tools=self._limits.max_tools)
         self._operations = {}
         for tool, operation in offers:
             # As in the listing, the first of a name counts.
             self._operations.setdefault(tool.name, operation)
-        info = client.server_info
+        info = session.server_info
         title = info.name if self._spec.url and info is not None else ""
         tools = [tool for tool, _ in offers]
         listing = read_tools(self._spec, tools, self._limits)
@@ -360,12 +376,12 @@ class McpAttachment(SupervisedAttachment):
         for reason in self._listing.skipped if self._listing != before else ():
             logger.warning("tool left out attachment=%s tool=%s", self.name, reason)
 
-    async def _serve(self, client: Client, queue: asyncio.Queue[_Wake]) -> None:
+    async def _serve(self, session: ClientSession, queue: asyncio.Queue[_Wake]) -> None:
         """List the tools when they change, until the server is gone or we stop."""
         tasks: set[asyncio.Task[None]] = set()
         try:
             while await queue.get() is not _Wake.END:
-                task = asyncio.create_task(self._relist(client))
+                task = asyncio.create_task(self._relist(session))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
         finally:
@@ -390,11 +406,11 @@ class McpAttachment(SupervisedAttachment):
             self._none_runs.clear()
             await wait_at_most(self._none_runs, END_GRACE)
 
-    async def _relist(self, client: Client) -> None:
+    async def _relist(self, session: ClientSession) -> None:
         before = self._listing
         try:
             async with asyncio.timeout(self._limits.supervisor.start_timeout):
-                await self._list(client)
+                await self._list(session)
         except Exception as exc:
             if self._spec.url:
                 # Nothing else would tell that a server at a URL has gone.

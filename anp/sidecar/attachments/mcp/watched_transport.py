@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Watched"]
+# Imported where it is used, as `mcp` itself is.
+if TYPE_CHECKING:
+    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+    from mcp.shared.transport_context import TransportContext
+
+__all__ = ["watched_dispatcher", "with_content"]
 
 
-class Watched:
-    """A transport that says when the server's side has ended.
+@asynccontextmanager
+async def watched_dispatcher(
+    transport: Any, *, on_end: Callable[[], None]
+) -> AsyncIterator[JSONRPCDispatcher[TransportContext]]:
+    """Open a transport, and give what talks over it.
 
-    Without it an idle client would learn of a dead server at its next call.
+    Args:
+        on_end: Called when the server's side has ended. Without it an idle session
+            would learn of a dead server at its next call.
     """
+    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
-    def __init__(self, transport: Any, *, on_end: Callable[[], None]) -> None:
-        self._transport = transport
-        self._on_end = on_end
-
-    async def __aenter__(self) -> tuple[Any, Any]:
-        read, write = await self._transport.__aenter__()
-        return _WatchedStream(read, self._on_end), write
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> bool | None:
-        suppressed: bool | None = await self._transport.__aexit__(
-            exc_type, exc_val, exc_tb
-        )
-        return suppressed
+    async with transport as (read, write):
+        yield JSONRPCDispatcher(_WatchedStream(read, on_end), write)
 
 
 class _WatchedStream:
@@ -48,7 +44,7 @@ class _WatchedStream:
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:
-        return _with_content(await self._stream.receive())
+        return _seen(await self._stream.receive())
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -58,7 +54,7 @@ class _WatchedStream:
 
     async def __anext__(self) -> Any:
         try:
-            return _with_content(await self._stream.__anext__())
+            return _seen(await self._stream.__anext__())
         except BaseException:
             self._on_end()
             raise
@@ -79,13 +75,17 @@ class _WatchedStream:
         return suppressed
 
 
-def _with_content(item: Any) -> Any:
-    """Return a message of the server so that the client reads it.
+def _seen(item: Any) -> Any:
+    with_content(getattr(item, "message", None))
+    return item
 
-    The client knows no tasks: it refuses the answer to a tool call that began a task,
+
+def with_content(message: object) -> None:
+    """Change a message of the server so that the session reads it.
+
+    The session knows no tasks: it refuses the answer to a tool call that began a task,
     for the lack of the content that comes at its end.
     """
-    result = getattr(getattr(item, "message", None), "result", None)
+    result = getattr(message, "result", None)
     if isinstance(result, dict) and isinstance(result.get("task"), dict):
         result.setdefault("content", [])
-    return item
