@@ -153,12 +153,11 @@ class _Server(asyncio.SubprocessProtocol):
         """Take a piece of the server's output."""
         if self._ignores:
             return
-        first, *others = data.split(b"\n")
-        self._begun.append(first)
-        if not others:
+        if b"\n" not in data:
+            self._begun.append(data)
             return
-        self._lines.append(b"".join(self._begun))
-        *others, rest = others
+        first, *others, rest = data.split(b"\n")
+        self._lines.append(b"".join((*self._begun, first)))
         self._lines += others
         self._begun = [rest] if rest else []
         self._take_lines()
