@@ -32,6 +32,7 @@ from mcp.shared.dispatcher import (
     OnNotifyIntercept,
     OnRequest,
     ProgressFnT,
+    as_request_id,
     coerce_request_id,
 )
 from mcp.shared.exceptions import MCPError
@@ -43,12 +44,12 @@ from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp.types import (
     CONNECTION_CLOSED,
+    JSONRPC_VERSION,
     JSONRPCError,
     JSONRPCNotification,
-    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from anp.sidecar.attachments.mcp.watched_transport import with_content
 from anp.sidecar.attachments.supervisor import OutputTail, wait_at_most
@@ -196,26 +197,39 @@ class _Server(asyncio.SubprocessProtocol):
 
     def _take(self, line: bytes) -> None:
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            said = from_json(line)
+            if isinstance(said, dict) and self._is_answer(said):
+                return
+            message = jsonrpc_message_adapter.validate_python(said, by_name=False)
         except ValueError as exc:
             # A server may print something else; the messages go on behind it.
             logger.warning("no message of MCP: %r", str(exc)[:200])
             return
-        with_content(message)
-        if isinstance(message, JSONRPCResponse):
-            if (asked := self._asked(message.id)) is not None:
-                if not asked.answer.done():
-                    asked.answer.set_result(message.result)
-                return
-        elif isinstance(message, JSONRPCError):
-            if (asked := self._asked(message.id)) is not None:
-                if not asked.answer.done():
-                    asked.answer.set_exception(MCPError.from_error_data(message.error))
-                return
-        elif isinstance(message, JSONRPCNotification) and self._is_progress(message):
+        if isinstance(message, JSONRPCNotification) and self._is_progress(message):
             return
         self._messages.append(SessionMessage(message))
         self._wake()
+
+    def _is_answer(self, said: dict[str, Any]) -> bool:
+        """Hand an answer to whoever asked; return False for anything else."""
+        asked = self._asked(as_request_id(said.get("id")))
+        if asked is None or "method" in said:
+            return False
+        if "error" in said:
+            error = JSONRPCError.model_validate(said, by_name=False).error
+            outcome: Any = MCPError.from_error_data(error)
+        else:
+            # The session reads the result; only what makes it an answer is read here.
+            outcome = said.get("result")
+            if said.get("jsonrpc") != JSONRPC_VERSION or not isinstance(outcome, dict):
+                return False
+            with_content(outcome)
+        if not asked.answer.done():
+            if isinstance(outcome, MCPError):
+                asked.answer.set_exception(outcome)
+            else:
+                asked.answer.set_result(outcome)
+        return True
 
     def _asked(self, number: int | str | None) -> _Asked | None:
         return None if number is None else self.asked.get(coerce_request_id(number))
@@ -371,7 +385,7 @@ class PipeDispatcher(Dispatcher[TransportContext]):
     def _write(
         self, method: str, params: Mapping[str, Any] | None, **fields: int
     ) -> None:
-        message = {"jsonrpc": "2.0", **fields, "method": method}
+        message = {"jsonrpc": JSONRPC_VERSION, **fields, "method": method}
         if params:
             message["params"] = params
         self._server.write(to_json(message, inf_nan_mode="null"))

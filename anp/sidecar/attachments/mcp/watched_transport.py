@@ -76,16 +76,15 @@ class _WatchedStream:
 
 
 def _seen(item: Any) -> Any:
-    with_content(getattr(item, "message", None))
+    with_content(getattr(getattr(item, "message", None), "result", None))
     return item
 
 
-def with_content(message: object) -> None:
-    """Change a message of the server so that the session reads it.
+def with_content(result: object) -> None:
+    """Change a result of the server so that the session reads it.
 
     The session knows no tasks: it refuses the answer to a tool call that began a task,
     for the lack of the content that comes at its end.
     """
-    result = getattr(message, "result", None)
     if isinstance(result, dict) and isinstance(result.get("task"), dict):
         result.setdefault("content", [])
