@@ -17,7 +17,7 @@ from anyio.abc import TaskStatus
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 
-from anp.sidecar.attachments.mcp import stdio_transport as module
+from anp.sidecar.attachments.mcp import server_pipes as module
 from anp.sidecar.attachments.mcp.stdio_transport import PipeDispatcher, stdio_dispatcher
 from tests.waiting import until
 
@@ -223,11 +223,16 @@ async def test_requests_with_a_time_limit_go_the_way_of_the_library() -> None:
             await my.say(SAID, timeout=0.05)
 
 
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
 async def test_a_server_that_reads_no_more_ends_the_session(
-    monkeypatch: pytest.MonkeyPatch,
+    when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "STOP_TIMEOUT", 0.2)
-    async with started("sh", "-c", "exec <&-; sleep 60") as my:
+    first = "" if when == "before" else "head -c 9 >&2; "
+    script = f"{first}exec <&-; echo '{SAID}'; sleep 60"
+    async with started("sh", "-c", script) as my:
+        if when == "before":
+            await until(lambda: my.heard == ["said"])
         with pytest.raises(MCPError, match="Connection closed"):
             await my.pipes.send_raw_request("anybody", {"text": "x" * 200_000})
         await my.running
