@@ -260,9 +260,12 @@ class _Message:
                 inner = inner.setdefault(name, {})
             if isinstance(leaf, Fixed):
                 inner[names[-1]] = leaf.value
+            elif leaf is Slot.MESSAGE_ID:
+                inner[names[-1]] = message_id
+            elif leaf is Slot.ACTION:
+                inner[names[-1]] = self._action
             else:
-                is_id = leaf is Slot.MESSAGE_ID
-                inner[names[-1]] = message_id if is_id else self._action
+                raise NotPlanned
         if self._path:
             tree[self._path[0]] = values
         else:

@@ -148,7 +148,7 @@ class Quarantine:
 
     @property
     def is_empty(self) -> bool:
-        """True when no code is in quarantine."""
+        """True if there certainly is no reason for anything."""
         return not self._until
 
     def reason(

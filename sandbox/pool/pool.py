@@ -222,7 +222,6 @@ class Sandbox:
             source: The code's text; None includes any text.
         """
         if self._quarantine.is_empty:
-            # As nearly always; each call asks.
             return None
         return self._quarantine.reason(
             protocol,

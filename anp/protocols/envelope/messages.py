@@ -242,6 +242,7 @@ class TooLarge(JsonError):
     """A message of ours would be over the limit."""
 
 
+# Made once: `json.dumps` with options makes a new one for each call.
 _ENCODER: Final = ExactEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
 )

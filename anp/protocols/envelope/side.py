@@ -81,6 +81,8 @@ class Side(WrittenSide):
         super().__init__(setting.parties, setting.limits, setting.random_bytes)
         if BROADCAST in self._parties.own_names | self._parties.peer_names:
             raise MisuseError("no agent may be named `broadcast` (ENV-Q14)")
+        self._senders = self._parties.peer_names
+        self._receivers = self._parties.own_names | {BROADCAST}
         self._memory = setting.memory
         self._announce = setting.announce
         self._further_types = setting.further_types
@@ -195,11 +197,11 @@ class Side(WrittenSide):
 
     def _check_parties(self, message: EnvelopeMessage) -> None:
         """Let nobody speak in another's name, or to somebody else (ENV-Q13)."""
-        if message.sender_id not in self._parties.peer_names:
-            reason = "sender_id is not who speaks on this channel"
-            raise EnvelopeError(reason, _head_of(message))
-        known = message.receiver_id in self._parties.own_names
-        if not known and message.receiver_id != BROADCAST:
+        if message.sender_id not in self._senders:
+            raise EnvelopeError(
+                "sender_id is not who speaks on this channel", _head_of(message)
+            )
+        if message.receiver_id not in self._receivers:
             raise EnvelopeError(
                 "receiver_id is nobody on this channel",
                 _head_of(message),

@@ -304,7 +304,8 @@ class BoundRequester(BoundChannel):
             return False
         try:
             answer = self.protocol.decode_now(event.frame.data)
-        except Exception:  # noqa: BLE001 - the reader meets it again, and reports it
+        except NegotiationError:
+            # The reader meets it again, and acts on it.
             return False
         if answer is not None:
             self._settle(answer)

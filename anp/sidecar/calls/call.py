@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from anp.sidecar.bound.signs import CallSign
 from anp.sidecar.bound.updates import UpdateSink
-from anp.sidecar.bound.work import CallSign
 from anp.sidecar.calls.events import Event, EventWatcher
 from cache.records.records import Count, Hash
 from negotiation.need import Need

@@ -22,7 +22,7 @@ from anp.errors import (
     UnknownError,
 )
 from anp.phases import ON_PHASE
-from anp.sidecar.bound.work import CallSign
+from anp.sidecar.bound.signs import CallSign
 from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
 from anp.sidecar.calls.events import Event, EventHub, EventWatcher
 from anp.sidecar.calls.keys import CallKeys, Outcome

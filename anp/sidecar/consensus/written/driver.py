@@ -67,7 +67,7 @@ class Driver:
         self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._armed_for = math.inf
-        "The moment for which the timer is set."
+        "The moment for which the timer is set, which may be too early."
         self._work: set[asyncio.Task[None]] = set()
         self._sender: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -125,13 +125,18 @@ class Driver:
             )
         )
 
+    @property
+    def has_room(self) -> bool:
+        """False while the peer should be read no further."""
+        return not self._machine.full and len(self._unsent) < MAX_UNSENT
+
     async def wait_room(self) -> None:
         """Wait while the peer should be read no further.
 
         Raises:
             ChannelClosed: The channel has ended.
         """
-        while self._machine.full or len(self._unsent) >= MAX_UNSENT:
+        while not self.has_room:
             if self._channel.ended is not None:
                 raise self._channel.ended
             self._room.clear()
@@ -178,10 +183,12 @@ class Driver:
         self._not_sent(self._channel.ended or ChannelClosed("given up", by_peer=False))
 
     def _arm(self) -> None:
+        """Set the timer, unless it comes early enough: it looks again by itself.
+
+        Most of what has a deadline ends long before, and needs no timer of its own.
+        """
         due = None if self._closed else self._machine.get_timer()
         if due is None or self._armed_for <= due:
-            # A timer that comes too early is set anew then: most answers come before
-            # theirs, so that nearly none is set.
             return
         if self._timer is not None:
             self._timer.cancel()
@@ -197,6 +204,10 @@ class Driver:
 
     def _tick(self) -> None:
         self._timer, self._armed_for = None, math.inf
+        due = self._machine.get_timer()
+        if due is None or due > time.monotonic():
+            self._arm()
+            return
         try:
             self._due()
         except Exception:

@@ -308,12 +308,7 @@ class WrittenRequester(WrittenChannel):
         """Take a message of the protocol; see `Channel.take`."""
         if event.frame.protocol_type is not ProtocolType.APPLICATION:
             return False
-        try:
-            self._driver.receive(event.frame.data)
-        except Exception:
-            # A bug of ours costs this channel and nothing else.
-            logger.exception("session failed peer=%s", self._peer)
-            self._driver.give_up()
+        self._driver.receive(event.frame.data)
         return True
 
     async def _read(self) -> None:
