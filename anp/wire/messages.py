@@ -85,7 +85,9 @@ def format_timestamp(moment: datetime, *, milliseconds: bool = True) -> str:
             raise LocalError("a timestamp needs a time zone")
         moment = moment.astimezone(UTC)
     second = moment.replace(microsecond=0, tzinfo=None).isoformat()
-    return f"{second}.{moment.microsecond // 1000:03}Z" if milliseconds else f"{second}Z"
+    return (
+        f"{second}.{moment.microsecond // 1000:03}Z" if milliseconds else f"{second}Z"
+    )
 
 
 _CONFIG = ConfigDict(alias_generator=to_camel, extra="ignore")
