@@ -45,7 +45,7 @@ from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.sidecar.process.memory import keep_freed_memory
 from anp.wire.envelopes import is_binary
-from anp.wire.frames import Frame, ProtocolType
+from anp.wire.frames import Frame, ProtocolType, frame_of
 from anp.wire.keys import EphemeralKey
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment, moment_of
@@ -61,6 +61,10 @@ META: Final = MetaProtocol(
     extensions=("close", "counter", "maxMessage"),
     max_message=MOST,
 )
+APPLICATION: Final = ProtocolType.APPLICATION
+CONFIG: Final = LinkConfig()
+"A daemon makes its own once, too."
+
 BINARY: Final = replace(META, extensions=("binary", *META.extensions))
 
 Echo = Callable[[bytes], Awaitable[bytes]]
@@ -85,7 +89,7 @@ class End:
 
     def fresh_core(self) -> LinkCore:
         return LinkCore(
-            LinkConfig(),
+            CONFIG,
             identity_for=self.identities.for_did,
             hellos=HelloMemory(),
             random_bytes=os.urandom,
@@ -112,9 +116,10 @@ class End:
         """Answer what the core asks; return the frames that it gives."""
         frames = []
         while (event := self.core.next_event()) is not None:
+            if isinstance(event, FrameReceived):
+                frames.append(event.frame)
+                continue
             match event:
-                case FrameReceived(frame=frame):
-                    frames.append(frame)
                 case NeedPeerKeyCheck(session_id=session):
                     self.core.key_checked(session, None, now=_now())
                 case NeedHelloAnswer(session_id=session):
@@ -123,14 +128,11 @@ class End:
                     self.channel_id = opened
         return frames
 
-    def say(self, data: bytes) -> list[bytes]:
+    def say(self, data: bytes) -> list[str | bytes]:
         """Return the messages that carry a payload."""
-        frame = Frame(ProtocolType.APPLICATION, data)
+        frame = frame_of((APPLICATION, data))
         self.core.send_frame(self.channel_id, frame, now=_now())
-        return [
-            text.encode() if isinstance(text, str) else text
-            for text in self.core.messages_to_send()
-        ]
+        return self.core.messages_to_send()
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
         """Accept everybody."""
@@ -141,7 +143,7 @@ class End:
         with contextlib.suppress(ChannelClosed):
             while True:
                 event = await channel.receive()
-                await channel.send(ProtocolType.APPLICATION, event.frame.data)
+                await channel.send(APPLICATION, event.frame.data)
 
 
 def shake_hands(one: End, two: End) -> None:
@@ -223,7 +225,7 @@ async def links(meta: MetaProtocol) -> AsyncIterator[Echo]:
         channel = await ours.open_channel(target, one.meta)
 
         async def echo(data: bytes) -> bytes:
-            await channel.send(ProtocolType.APPLICATION, data)
+            await channel.send(APPLICATION, data)
             return (await channel.receive()).frame.data
 
         yield echo

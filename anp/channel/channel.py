@@ -17,7 +17,7 @@ from anp.channel.core.events import (
 )
 from anp.channel.core.limits import KEY_EXPIRED
 from anp.errors import CallError, ErrorCode, ErrorKind
-from anp.wire.frames import Frame, ProtocolType
+from anp.wire.frames import Frame, ProtocolType, frame_of
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment, moment_of
 
@@ -211,7 +211,7 @@ class Channel:
         if self._ended is not None:
             raise self._ended
         self._used_at = monotonic()
-        frame = Frame(protocol_type, data)
+        frame = frame_of((protocol_type, data))
         if message_id is None:
             return await self._link.send_frame(self.id, frame)
         return await self._link.send_frame(self.id, frame, message_id)

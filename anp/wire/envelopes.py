@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from binascii import a2b_base64, b2a_base64
-from datetime import UTC, datetime
 from functools import lru_cache
 from struct import Struct
 from typing import Final
@@ -31,6 +30,7 @@ from anp.wire.encrypted import (
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import UnreadableMessage
+from anp.wire.moment import second_text
 
 __all__ = [
     "EXTENSION_BINARY",
@@ -264,7 +264,7 @@ class EnvelopeWriter:
         if second != self._second:
             # A busy link writes many messages in one second.
             self._second = second
-            self._until_second = self._before + _written_second(second)
+            self._until_second = self._before + second_text(second).encode()
         sealed = self._cipher.encrypt(iv, plaintext, None)
         return b"".join(
             (
@@ -292,10 +292,6 @@ class EnvelopeWriter:
             )
         )
         return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
-
-
-def _written_second(second: int) -> bytes:
-    return datetime.fromtimestamp(second, UTC).isoformat()[:-6].encode()
 
 
 def _part(data: bytes, begin: int, end: int) -> bytes | memoryview:
