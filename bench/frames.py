@@ -3,8 +3,9 @@
     python -m bench.frames [--rounds N] [--no-binary]
 
 Two ends in one process send a payload to and fro over a WebSocket of this machine, and
-the CPU of the process is counted: bare, through two link cores (`core`), and through
-two whole links (`link`); with JSON envelopes, and with binary ones. All forms take
+the CPU of the process is counted: bare, through two link cores (`core`: as the library
+reads and writes messages, `core, prompt`: as links have it do that), and through two
+whole links (`link`); with JSON envelopes, and with binary ones. All forms take
 turns in each round. Printed is the CPU of the raw echo over ours, so 1.00 is as cheap
 as no protocol at all; median, and least to most of the rounds. The
 last line is a handshake between two cores over one of the official SDK, which runs in
@@ -24,9 +25,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
@@ -40,6 +41,7 @@ from anp.channel.core.events import (
 from anp.channel.core.limits import LinkConfig, LinksConfig
 from anp.channel.core.link_core import LinkCore
 from anp.channel.links import Links, LinkTarget
+from anp.channel.pipe import Pipe, PromptConnection
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
@@ -128,11 +130,11 @@ class End:
                     self.channel_id = opened
         return frames
 
-    def say(self, data: bytes) -> list[str | bytes]:
+    def say(self, data: bytes) -> list[bytes]:
         """Return the messages that carry a payload."""
         frame = frame_of((APPLICATION, data))
         self.core.send_frame(self.channel_id, frame, now=_now())
-        return self.core.messages_to_send()
+        return cast("list[bytes]", self.core.messages_to_send())
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
         """Accept everybody."""
@@ -214,6 +216,71 @@ async def cores(meta: MetaProtocol) -> AsyncIterator[Echo]:
         yield echo
 
 
+class _Served(PromptConnection, ServerConnection):
+    """The server's end of the connection that links use."""
+
+
+class _Dialled(PromptConnection, ClientConnection):
+    """The client's end of it."""
+
+
+async def _taking(socket: PromptConnection, take: Callable[[bytes], None]) -> None:
+    """Give what comes to `take`, as a link does, until the connection ends."""
+
+    def taken(message: bytes) -> bool:
+        take(message)
+        return True
+
+    socket.take = taken
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            taken(await socket.recv(decode=False))
+
+
+@contextlib.asynccontextmanager
+async def prompt_cores(meta: MetaProtocol) -> AsyncIterator[Echo]:
+    """Give an echo through two cores, over the connection that links use."""
+    one, two = End(meta), End(meta)
+    shake_hands(one, two)
+    answers: list[asyncio.Future[bytes]] = []
+
+    async def back(socket: ServerConnection) -> None:
+        assert isinstance(socket, _Served)
+        pipe = Pipe(socket)
+
+        def take(message: bytes) -> None:
+            for frame in two.take(message):
+                for answer in two.say(frame.data):
+                    pipe.put(answer)
+
+        await _taking(socket, take)
+
+    def answered(message: bytes) -> None:
+        [frame] = one.take(message)
+        answers.pop().set_result(frame.data)
+
+    options: dict[str, Any] = {"compression": None, "max_size": None}
+    async with (
+        serve(back, "127.0.0.1", 0, create_connection=_Served, **options) as server,
+        connect(
+            f"ws://127.0.0.1:{_port(server)}", create_connection=_Dialled, **options
+        ) as socket,
+        asyncio.TaskGroup() as tasks,
+    ):
+        assert isinstance(socket, _Dialled)
+        pipe = Pipe(socket)
+        reader = tasks.create_task(_taking(socket, answered))
+
+        async def echo(data: bytes) -> bytes:
+            answers.append(asyncio.get_running_loop().create_future())
+            for message in one.say(data):
+                pipe.put(message)
+            return await answers[-1]
+
+        yield echo
+        reader.cancel()
+
+
 @contextlib.asynccontextmanager
 async def links(meta: MetaProtocol) -> AsyncIterator[Echo]:
     """Give an echo through two whole links."""
@@ -247,11 +314,15 @@ async def measure(rounds: int, *, has_binary: bool) -> None:
         forms = {
             "raw": await stack.enter_async_context(raw()),
             "JSON, core": await stack.enter_async_context(cores(META)),
+            "JSON, core, prompt": await stack.enter_async_context(prompt_cores(META)),
             "JSON, link": await stack.enter_async_context(links(META)),
         }
         if has_binary:
             forms |= {
                 "binary, core": await stack.enter_async_context(cores(BINARY)),
+                "binary, core, prompt": await stack.enter_async_context(
+                    prompt_cores(BINARY)
+                ),
                 "binary, link": await stack.enter_async_context(links(BINARY)),
             }
         for size, (length, times) in SIZES.items():
@@ -266,7 +337,7 @@ async def measure(rounds: int, *, has_binary: bool) -> None:
             print(f"{size}: raw echo {1e6 * statistics.median(bare):.0f} µs of CPU")
             for name, ours in took.items():
                 ratios = [a / b for a, b in zip(bare, ours, strict=True)]
-                print(f"  {name:13} {_spread(ratios)}")
+                print(f"  {name:20} {_spread(ratios)}")
 
 
 def _spread(values: list[float]) -> str:
@@ -304,7 +375,7 @@ def handshakes(rounds: int) -> None:
     theirs = [float(line) for line in told.stdout.split()]
     ratios = [a / statistics.median(theirs) for a in ours]
     print(f"  of the official SDK's {1e6 * statistics.median(theirs):.0f} µs")
-    print(f"  {'ratio':13} {_spread(ratios)}")
+    print(f"  {'ratio':20} {_spread(ratios)}")
 
 
 def main() -> None:
