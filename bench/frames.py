@@ -259,7 +259,7 @@ async def prompt_cores(meta: MetaProtocol) -> AsyncIterator[Echo]:
         [frame] = one.take(message)
         answers.pop().set_result(frame.data)
 
-    options: dict[str, Any] = {"compression": None, "max_size": None}
+    options: dict[str, Any] = {"compression": None, "max_size": 2 * MOST}
     async with (
         serve(back, "127.0.0.1", 0, create_connection=_Served, **options) as server,
         connect(
