@@ -155,11 +155,16 @@ class Guest:
 
     def __init__(self, *, stranger: bool) -> None:
         self.stranger = stranger
+        self.has_turn = False
         self.turns = 0
         self.admission = self
         self.work = self
 
     def read(self, size: int) -> None: ...
+
+    def takes_turn(self) -> bool:
+        had, self.has_turn = self.has_turn, False
+        return had or not self.stranger
 
     def give_way(self) -> None: ...
 
@@ -227,6 +232,16 @@ async def test_what_a_stranger_sends_waits_for_its_turn(stranger: bool) -> None:
         await settled()
         assert len(core.given) == 1
         assert guest.turns == int(stranger)
+
+
+async def test_a_turn_of_a_stranger_is_for_one_message() -> None:
+    guest = Guest(stranger=True)
+    async with reading(guest) as (one, core, _):
+        guest.has_turn = True
+        one.give(Frame(TEXT, b"e1"), Frame(TEXT, b"e2"))
+        assert core.given == [b"e1"]
+        await settled()
+        assert (core.given, guest.turns) == ([b"e1", "e2"], 1)
 
 
 class Transport:
