@@ -27,9 +27,6 @@ MAX_DEPTH = 64
 MAX_DIGITS = 400
 "Longest number, in characters, since a conversion takes quadratic time."
 
-SHORT = 4096
-"Characters of a text in which counting takes less time than searching."
-
 SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 "An escape for a surrogate, alone or as part of a pair."
 
@@ -125,8 +122,6 @@ def _decode(data: bytes | str, max_size: int) -> str:
 
 
 def _has_brackets(text: str, *, more_than: int) -> bool:
-    if len(text) < SHORT:
-        return text.count("{") + text.count("[") > more_than
     # Faster than counting where a long text has few of them.
     for bracket in "[{":
         place = text.find(bracket)
