@@ -174,7 +174,7 @@ class PromptConnection(Connection):
     "Takes a text, as UTF-8, or a binary message; False: it does not take it now."
 
     heard = False
-    "True if a message was taken and nothing was sent since; see `Pipe`."
+    "True if something came and nothing was sent since; see `Pipe`."
 
     _begun: bytearray
     "Beginning of a frame, kept while some of it is missing."
@@ -193,6 +193,8 @@ class PromptConnection(Connection):
             left = self._begun
             del self._begun
         if self.take is not None:
+            # Once for all that came together: their answers go out together, too.
+            self.heard = True
             left = self._take_whole(left)
         if left:
             super().data_received(left)  # type: ignore[arg-type]  # its parser takes it
@@ -251,7 +253,6 @@ class PromptConnection(Connection):
     def _taken(self, data: bytes, *, is_text: bool) -> bool:
         if self.take is None or is_binary(data) is is_text:
             return False
-        self.heard = True
         return self.take(data)
 
 

@@ -134,6 +134,26 @@ async def test_a_message_that_is_just_out_of_the_queue_is_not_overtaken(
         assert (came, one.taken) == (["1", "2"], [])
 
 
+async def test_only_the_first_of_messages_that_came_together_is_answered_at_once() -> (
+    None
+):
+    one, heard = PromptConnection(Protocol(Side.CLIENT)), list[bool]()
+    one.connection_made(Transport())  # type: ignore[arg-type]  # a fake
+
+    def answer(_: bytes) -> bool:
+        heard.append(one.heard)
+        one.heard = False
+        return True
+
+    one.take = answer
+    task = asyncio.create_task(one.recv())
+    await asyncio.sleep(0)
+    for together in (3, 1):
+        one.data_received(Frame(TEXT, b"{}").serialize(mask=False) * together)
+    assert heard == [True, False, False, True]
+    task.cancel()
+
+
 class Core:
     """Notes what it is given; envelopes are the messages that begin with `e`."""
 
