@@ -36,7 +36,7 @@ def with_piece(data: bytes, piece: FilePiece, *, raw: bool) -> bytes:
     """
     begin = b"%b%b%d," % (data[:-1], _BEGIN, piece.offset)
     if raw:
-        return b'%b"length":%d}}\0%b' % (begin, len(piece.data), piece.data)
+        return b"".join((begin, b'"length":%d}}\0' % len(piece.data), piece.data))
     return b"".join((begin, b'"data":"', b64encode(piece.data), _END))
 
 
