@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from anp.sidecar.halves.planned import PlannedHalf
+from anp.sidecar.halves.planned import PlannedHalf, code_told
 from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import HalfRecord, hash_text
 from negotiation.document.reader import read_document
@@ -278,8 +278,7 @@ def _capability_errors() -> Iterator[None]:
     try:
         yield
     except CapabilityFailed as exc:
-        code = int(exc.code) if exc.code.isdigit() else 500
-        raise CapabilityFailure(code, exc.told) from exc
+        raise CapabilityFailure(code_told(exc), exc.told) from exc
 
 
 @contextlib.contextmanager
