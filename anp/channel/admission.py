@@ -157,6 +157,11 @@ class Guest:
         if self.stranger:
             self.admission.work.worked(self.address, seconds)
 
+    async def turn(self) -> None:
+        """Wait until a task may work for this connection; see `own_turn`."""
+        if self.stranger and self.admission.work.gives_way():
+            await self.done(_nothing)
+
     def handshake_wait(self) -> float:
         """Count a handshake; return the seconds for which it has to wait."""
         return self.admission.handshake_wait(self)
@@ -164,6 +169,10 @@ class Guest:
     def read(self, size: int) -> None:
         """Count a message of `size` bytes; those of strangers wait for their turn."""
         self.worked(size * BYTE_COST)
+
+
+def _nothing() -> None:
+    """Do nothing: a task has its turn by itself."""
 
 
 @dataclass(frozen=True, slots=True)
