@@ -84,6 +84,9 @@ class Guest:
     _since: float = 0.0
     "When we began to wait for it, unless something is pending."
 
+    _worked: float = 0.0
+    "Seconds that tasks worked for it since the last turn of one."
+
     def __post_init__(self) -> None:
         """Begin to wait."""
         self._since = self.began
@@ -155,12 +158,16 @@ class Guest:
     def worked(self, seconds: float) -> None:
         """Count the time that a task worked for this connection."""
         if self.stranger:
+            self._worked += seconds
             self.admission.work.worked(self.address, seconds)
 
-    async def turn(self) -> None:
+    async def turn(self, after: float) -> None:
         """Wait until a task may work for this connection; see `own_turn`."""
-        if self.stranger and self.admission.work.gives_way():
+        if not self.stranger or not self.admission.work.gives_way():
+            return
+        if self._worked >= after:
             await self.done(_nothing)
+            self._worked = 0.0
 
     def handshake_wait(self) -> float:
         """Count a handshake; return the seconds for which it has to wait."""

@@ -25,8 +25,12 @@ class Meter(Protocol):
     def worked(self, seconds: float) -> None:
         """Count seconds of the event loop."""
 
-    async def turn(self) -> None:
-        """Wait until the stranger may have the event loop for a while."""
+    async def turn(self, after: float) -> None:
+        """Wait until the stranger may have the event loop for a while.
+
+        Args:
+            after: Seconds of work since the last turn before which none is needed.
+        """
 
 
 current_meter: ContextVar[Meter | None] = ContextVar("current_meter", default=None)
@@ -110,16 +114,20 @@ class StrangerWork:
             self._arm()
 
 
-async def own_turn() -> None:
+async def own_turn(after: float = 0.0) -> None:
     """Wait, if the present task works for a stranger, until it may go on.
 
     For pieces of work that take milliseconds, outside of whatever others wait for: a
     lock, a worker, a deadline. Otherwise those of several strangers, each ready to run,
     would follow one another in one round of the event loop.
+
+    Args:
+        after: Seconds of work since the last turn before which none is needed, for
+            pieces that may be short.
     """
     meter = current_meter.get()
     if meter is not None:
-        await meter.turn()
+        await meter.turn(after)
 
 
 def counted(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:

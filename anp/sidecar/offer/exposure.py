@@ -41,6 +41,10 @@ class Exposure:
         self._peers = tuple(peers)
         self._of_peers = _of_peers(self._peers)
         self._of_callers: Mapping[str, Collection[tuple[str, ...]]] = {}
+        self._offered: dict[object, tuple[Capability, ...]] = {}
+        "What those are offered who share rules, as long as the next two are the same."
+        self._state: list[tuple[AttachmentSpec, bool, list[Capability]]] = []
+        self._offered_for = self._of_peers
 
     def set_peers(self, peers: Iterable[PeerEntry]) -> None:
         """Take what the owner's configuration exposes to single peers now."""
@@ -138,13 +142,13 @@ class Exposure:
             peer: Its DID in any form; `EVERYBODY` for those that every peer may use.
         """
         rules = self._rules(peer)
-        return self._healthy(lambda spec, name: _allows(spec, name, rules))
+        return self._healthy(rules, lambda spec, name: _allows(spec, name, rules))
 
     def offered_to_some(self) -> tuple[Capability, ...]:
         """Return the healthy capabilities that one peer at least may use, by name."""
         rules = [(), *self._of_peers.values()]
         return self._healthy(
-            lambda spec, name: any(_allows(spec, name, one) for one in rules)
+            None, lambda spec, name: any(_allows(spec, name, one) for one in rules)
         )
 
     def capability(self, name: str, peer: str | None) -> Capability | None:
@@ -182,21 +186,38 @@ class Exposure:
         entry = self._attachments.get(name.partition(".")[0])
         return entry[1] if entry else None
 
+    def misfit(self, wanted: Mapping[str, str], peer: str | None) -> str | None:
+        """Return why a peer cannot call capabilities; see the function `misfit`."""
+        found = (self.capability(name, peer) for name in wanted)
+        return misfit(wanted, (one for one in found if one is not None))
+
     def _healthy(
-        self, allows: Callable[[AttachmentSpec, str], bool]
+        self,
+        rules: Collection[tuple[str, ...]] | None,
+        allows: Callable[[AttachmentSpec, str], bool],
     ) -> tuple[Capability, ...]:
-        return tuple(
-            sorted(
-                (
-                    capability
-                    for spec, attachment in self._attachments.values()
-                    if attachment.healthy
-                    for capability in attachment.capabilities()
-                    if allows(spec, capability.name)
-                ),
-                key=lambda capability: capability.name,
-            )
-        )
+        """Return what `allows` lets through; it is asked anew when something changed.
+
+        Args:
+            rules: Those who share them are offered the same; None for some peer.
+        """
+        state = [
+            (spec, attachment.healthy, attachment.capabilities())
+            for spec, attachment in self._attachments.values()
+        ]
+        if state != self._state or self._offered_for != self._of_peers:
+            self._state, self._offered = state, {}
+            self._offered_for = self._of_peers
+        if rules not in self._offered:
+            found = [
+                capability
+                for spec, healthy, capabilities in state
+                if healthy
+                for capability in capabilities
+                if allows(spec, capability.name)
+            ]
+            self._offered[rules] = tuple(sorted(found, key=lambda one: one.name))
+        return self._offered[rules]
 
     def _rules(self, peer: str | None) -> Collection[tuple[str, ...]]:
         if peer is not None and peer.startswith(LOCAL):

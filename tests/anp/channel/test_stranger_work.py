@@ -34,7 +34,7 @@ class Clock:
     def worked(self, seconds: float) -> None:
         self.seconds.append(seconds)
 
-    async def turn(self) -> None:
+    async def turn(self, after: float) -> None:
         pass
 
 

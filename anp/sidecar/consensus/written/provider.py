@@ -66,6 +66,7 @@ class WrittenProvider(WrittenChannel):
         super().__init__(channel, uri, code, Role.PROVIDER, parts)
         self._capabilities = capabilities
         self._offered = offered
+        self._told: Sequence[Capability] | None = None
         self._listener = listener
         self._digest = digest
         self._used = used
@@ -111,6 +112,9 @@ class WrittenProvider(WrittenChannel):
     def update_offered(self) -> None:
         """Look again at what the peer may use, as when exposure has changed."""
         offered = self._offered()
+        if offered is self._told:
+            return
+        self._told = offered
         self._driver.feed(
             lambda now, wall_now: self._machine.offer(
                 offered, now=now, wall_now=wall_now
@@ -206,8 +210,6 @@ class WrittenProvider(WrittenChannel):
                 await route.give(call.name.message_id, answer)
 
     async def _output(self, event: CallCapability, call: ServedCall | None) -> Json:
-        if event.name not in {capability.name for capability in self._offered()}:
-            raise CapabilityFailed("503", "the capability is not available", ran=False)
         output: Json = await self._capabilities.run(
             event.name,
             event.arguments,
