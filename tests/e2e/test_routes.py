@@ -51,6 +51,21 @@ async def test_a_warm_call_looks_nothing_up(
     assert not found
 
 
+async def test_counts_of_use_have_nothing_looked_up_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = look_ups(house, monkeypatch)
+    store, writes = house.caller.store, house.caller.store.writes
+    (agreement,) = store.all_agreements()
+    uses = agreement.uses
+    await house.caller.uses.flush()
+    (agreement,) = store.all_agreements()
+    assert agreement.uses > uses
+    assert store.writes == writes
+    await house.others_are_served()
+    assert not found
+
+
 async def test_a_blocked_peer_is_called_no_more(house: House) -> None:
     did = house.provider.identities.canonical
     house.caller.store.see_peer(
