@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import time
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,8 +211,4 @@ class _Lane:
         self._free.sort(key=self._seats.index)
 
     async def _spawn(self, *, kept: bool) -> WorkerProcess:
-        worker = await self._server.spawn()
-        if not kept:
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, worker.pid, NICE)
-        return worker
+        return await self._server.spawn(nice=0 if kept else NICE)
