@@ -263,11 +263,19 @@ class _Message:
 
     def written(self, message_id: str | None, values: Any) -> bytes:
         """Return a message with `values` at their place, as JSON."""
-        slots: Mapping[Slot, Json] = {
-            Slot.MESSAGE_ID: message_id,
-            Slot.ACTION: self._action,
-        }
-        tree = _tree(self._fields, slots)
+        tree: dict[str, Any] = {}
+        for names, leaf in self._fields:
+            inner = tree
+            for name in names[:-1]:
+                inner = inner.setdefault(name, {})
+            if isinstance(leaf, Fixed):
+                inner[names[-1]] = leaf.value
+            elif leaf is Slot.MESSAGE_ID:
+                inner[names[-1]] = message_id
+            elif leaf is Slot.ACTION:
+                inner[names[-1]] = self._action
+            else:
+                raise NotPlanned
         if self._path:
             tree[self._path[0]] = values
         else:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from anp.interaction.elements import LOCAL
@@ -26,6 +25,22 @@ STRANGER: Final = "did:key:-"
 NOTHING: Final[Collection[tuple[str, ...]]] = ((),)
 "Rules that name no capability."
 
+MAX_KNOWN: Final = 1024
+"Peers for which the capabilities that they may use are remembered."
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """The capabilities that one peer may use."""
+
+    healthy: list[bool]
+    "The health of each attachment when this was found."
+
+    capabilities: tuple[Capability, ...]
+    "Sorted by name."
+
+    by_name: Mapping[str, Capability]
+
 
 class Exposure:
     """The attached capabilities, and which of them each peer may use.
@@ -35,16 +50,16 @@ class Exposure:
 
     def __init__(self, peers: Iterable[PeerEntry] = ()) -> None:
         self._attachments: dict[str, tuple[AttachmentSpec, Attachment]] = {}
-        self._calls: Counter[Attachment] = Counter()
+        self._calls: dict[Attachment, int] = {}
         self._ended = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
         self._peers = tuple(peers)
         self._of_peers = _of_peers(self._peers)
         self._of_callers: Mapping[str, Collection[tuple[str, ...]]] = {}
-        self._offered: dict[object, tuple[Capability, ...]] = {}
-        "What those are offered who share rules, as long as the next two are the same."
-        self._state: list[tuple[AttachmentSpec, bool, list[Capability]]] = []
-        self._offered_for = self._of_peers
+        self._offered: dict[str | None, _Offered] = {}
+        "What each peer may use; good until something changes."
+        self._shared: dict[Collection[tuple[str, ...]], _Offered] = {}
+        "The same by the rules, which most peers share."
 
     def set_peers(self, peers: Iterable[PeerEntry]) -> None:
         """Take what the owner's configuration exposes to single peers now."""
@@ -91,17 +106,18 @@ class Exposure:
         self._attachments[spec.name] = (spec, attachment)
         self.changed()
 
-    @contextlib.contextmanager
-    def in_use(self, attachment: Attachment) -> Iterator[None]:
-        """Count a call of an attachment for as long as it is under way."""
-        self._calls[attachment] += 1
-        try:
-            yield
-        finally:
-            self._calls[attachment] -= 1
-            if not self._calls[attachment]:
-                del self._calls[attachment]
-                self._ended.set()
+    def begin(self, attachment: Attachment) -> None:
+        """Count a call of an attachment as under way, until `end`."""
+        self._calls[attachment] = self._calls.get(attachment, 0) + 1
+
+    def end(self, attachment: Attachment) -> None:
+        """Count a call of an attachment as over."""
+        left = self._calls[attachment] - 1
+        if left:
+            self._calls[attachment] = left
+        else:
+            del self._calls[attachment]
+            self._ended.set()
 
     def is_used(self, attachment: Attachment) -> bool:
         """True if a call of an attachment is under way."""
@@ -123,7 +139,9 @@ class Exposure:
         self._watchers.append(on_change)
 
     def changed(self) -> None:
-        """Tell the watchers."""
+        """Look at everything anew, and tell the watchers."""
+        self._offered.clear()
+        self._shared.clear()
         for on_change in self._watchers:
             on_change()
 
@@ -141,24 +159,39 @@ class Exposure:
         Args:
             peer: Its DID in any form; `EVERYBODY` for those that every peer may use.
         """
-        rules = self._rules(peer)
-        return self._healthy(rules, lambda spec, name: _allows(spec, name, rules))
+        return self._offered_to(peer).capabilities
+
+    def _offered_to(self, peer: str | None) -> _Offered:
+        healthy = [each.healthy for _, each in self._attachments.values()]
+        known = self._offered.get(peer)
+        if known is None or known.healthy != healthy:
+            known = self._shared_by(self._rules(peer), healthy)
+            if len(self._offered) >= MAX_KNOWN:
+                self._offered.clear()
+            self._offered[peer] = known
+        return known
+
+    def _shared_by(
+        self, rules: Collection[tuple[str, ...]], healthy: list[bool]
+    ) -> _Offered:
+        """Return what all peers with the same rules may use; there may be much."""
+        known = self._shared.get(rules)
+        if known is None or known.healthy != healthy:
+            found = self._healthy(lambda spec, name: _allows(spec, name, rules))
+            known = _Offered(healthy, found, {one.name: one for one in found})
+            self._shared[rules] = known
+        return known
 
     def offered_to_some(self) -> tuple[Capability, ...]:
         """Return the healthy capabilities that one peer at least may use, by name."""
         rules = [(), *self._of_peers.values()]
         return self._healthy(
-            None, lambda spec, name: any(_allows(spec, name, one) for one in rules)
+            lambda spec, name: any(_allows(spec, name, one) for one in rules)
         )
 
     def capability(self, name: str, peer: str | None) -> Capability | None:
         """Return a healthy capability that is exposed to a peer, by its full name."""
-        attachment = self.attachment_of(name)
-        if attachment is None or not attachment.healthy or not self.exposes(name, peer):
-            return None
-        return next(
-            (one for one in attachment.capabilities() if one.name == name), None
-        )
+        return self._offered_to(peer).by_name.get(name)
 
     def exposes(self, name: str, peer: str | None) -> bool:
         """True if the owner exposes a capability to a peer, healthy or not."""
@@ -192,32 +225,20 @@ class Exposure:
         return misfit(wanted, (one for one in found if one is not None))
 
     def _healthy(
-        self,
-        rules: Collection[tuple[str, ...]] | None,
-        allows: Callable[[AttachmentSpec, str], bool],
+        self, allows: Callable[[AttachmentSpec, str], bool]
     ) -> tuple[Capability, ...]:
-        """Return what `allows` lets through; it is asked anew when something changed.
-
-        Args:
-            rules: Those who share them are offered the same; None for some peer.
-        """
-        state = [
-            (spec, attachment.healthy, attachment.capabilities())
-            for spec, attachment in self._attachments.values()
-        ]
-        if state != self._state or self._offered_for != self._of_peers:
-            self._state, self._offered = state, {}
-            self._offered_for = self._of_peers
-        if rules not in self._offered:
-            found = [
-                capability
-                for spec, healthy, capabilities in state
-                if healthy
-                for capability in capabilities
-                if allows(spec, capability.name)
-            ]
-            self._offered[rules] = tuple(sorted(found, key=lambda one: one.name))
-        return self._offered[rules]
+        return tuple(
+            sorted(
+                (
+                    capability
+                    for spec, attachment in self._attachments.values()
+                    if attachment.healthy
+                    for capability in attachment.capabilities()
+                    if allows(spec, capability.name)
+                ),
+                key=lambda capability: capability.name,
+            )
+        )
 
     def _rules(self, peer: str | None) -> Collection[tuple[str, ...]]:
         if peer is not None and peer.startswith(LOCAL):
