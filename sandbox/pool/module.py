@@ -62,12 +62,8 @@ class WorkerBackend(Protocol):
     async def close(self) -> None:
         """End all its processes."""
 
-    async def spawn(self, *, nice: int = 0) -> Worker:
-        """Return a new worker without a module; SandboxError if that fails.
-
-        Args:
-            nice: Steps by which it gives way to other processes, from 0 to 19.
-        """
+    async def spawn(self) -> Worker:
+        """Return a new worker without a module; SandboxError if that fails."""
 
 
 OnCall = Callable[[str, Any], Awaitable[Any]]

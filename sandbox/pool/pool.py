@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import os
 import resource
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from sandbox.errors import SandboxError
@@ -16,7 +18,7 @@ from sandbox.lock.lockdown import Isolation
 from sandbox.pool.config import SandboxConfig
 from sandbox.pool.history import KILLS, History, Quarantine, Runs
 from sandbox.pool.module import Module, Worker, WorkerBackend, error_of
-from sandbox.pool.shares import NICE, Rank, Share, current_share
+from sandbox.pool.shares import NICE, Rank, current_share
 from sandbox.processes.process import ForkServer
 
 __all__ = ["Module", "Sandbox", "SandboxConfig"]
@@ -173,7 +175,10 @@ class Sandbox:
             if worker is not None and worker.alive:
                 return worker
             self._make_room(module)
-            worker = module.worker = await self._blank(module.share)
+            worker = module.worker = await self._blank()
+            if module.share.rank is Rank.COMMON:
+                with suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, worker.pid, NICE)
             reply, _ = await worker.ask_timed(
                 {
                     "op": "load",
@@ -302,11 +307,8 @@ class Sandbox:
 
     # Workers.
 
-    async def _blank(self, share: Share) -> Worker:
+    async def _blank(self) -> Worker:
         """Return a locked worker without a module."""
-        if share.rank is Rank.COMMON:
-            # Slow from its first moment on; the next one is ready for the others.
-            return await self._backend.spawn(nice=NICE)
         while self._warm:
             worker = self._warm.pop()
             self._keep_warm()

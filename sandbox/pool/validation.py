@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,4 +213,8 @@ class _Lane:
         self._free.sort(key=self._seats.index)
 
     async def _spawn(self, *, kept: bool) -> WorkerProcess:
-        return await self._server.spawn(nice=0 if kept else NICE)
+        worker = await self._server.spawn()
+        if not kept:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, worker.pid, NICE)
+        return worker

@@ -232,8 +232,6 @@ class _Server:
         """Run a worker in the forked child."""
         status = 1
         try:
-            # Before anything else: to begin and to lock itself takes it milliseconds.
-            os.nice(request["nice"])
             # The handler of SIGCHLD may stay: a worker cannot have children.
             signal.set_wakeup_fd(-1)
             null = os.open(os.devnull, os.O_RDWR)
@@ -287,12 +285,7 @@ class _Server:
 
         def run(probe: Serve, *, without_filter: bool) -> tuple[int, bytes]:
             ours, theirs = socket.socketpair()
-            request = {
-                "memory": 1 << 28,
-                "cpu_seconds": 10,
-                "max_frame": 4096,
-                "nice": 0,
-            }
+            request = {"memory": 1 << 28, "cpu_seconds": 10, "max_frame": 4096}
             with ours:
                 with theirs:
                     pid, text = self._fork(

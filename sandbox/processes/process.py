@@ -146,11 +146,8 @@ class ForkServer:
                 await self._process.wait()
             self._process = None
 
-    async def spawn(self, *, nice: int = 0) -> WorkerProcess:
+    async def spawn(self) -> WorkerProcess:
         """Fork a worker and wait until it is locked.
-
-        Args:
-            nice: Steps by which it gives way to other processes, from 0 to 19.
 
         Raises:
             SandboxError: `crashed`: forking or locking failed.
@@ -163,13 +160,13 @@ class ForkServer:
                 await self.close()
                 await self.start()
         try:
-            worker = await self._fork(nice)
+            worker = await self._fork()
         except (OSError, TimeoutError) as exc:
             raise SandboxError("crashed", f"no worker could be forked: {exc}") from exc
         await worker.locked()
         return worker
 
-    async def _fork(self, nice: int) -> WorkerProcess:
+    async def _fork(self) -> WorkerProcess:
         """Have a worker forked, which may not be locked yet."""
         assert self._control is not None
         self._next += 1
@@ -181,7 +178,6 @@ class ForkServer:
             "memory": self._memory,
             "max_frame": self._max_frame,
             "cpu_seconds": self._cpu_seconds,
-            "nice": nice,
         }
         with contextlib.ExitStack() as undo:
             ours, theirs = socket.socketpair()

@@ -101,22 +101,6 @@ async def test_an_unused_worker_ends_and_the_next_run_starts_another() -> None:
         await sandbox.close()
 
 
-async def test_the_worker_that_is_ready_waits_for_those_who_are_listed() -> None:
-    # One for a stranger begins slowly, and nobody else has to start another for it.
-    sandbox = Sandbox(SandboxConfig(warm_workers=1))
-    await sandbox.start()
-    try:
-        await sandbox.ready()
-        [ready] = sandbox._warm
-        [near] = await load(sandbox, NEAR, "a")
-        assert sandbox._warm == [ready]
-        assert near.worker is not ready
-        [friend] = await load(sandbox, LISTED, "a")
-        assert friend.worker is ready
-    finally:
-        await sandbox.close()
-
-
 async def test_workers_of_peers_that_are_not_listed_have_a_lower_priority(
     sandbox: Sandbox,
 ) -> None:
