@@ -194,20 +194,24 @@ async def test_pieces_of_tasks_of_strangers_leave_the_loop_to_others(
         admission.prove(friend, "friend", listed=True)
         await friend.done(lambda: None)
 
+    judged = 0
+
     async def judge() -> None:
+        nonlocal judged
         await own_turn()
         burn(0.005)
+        judged += 1
 
     tasks = []
     for number in range(16):
         current_meter.set(enter(admission, f"192.0.2.{number}", number))
         tasks.append(asyncio.create_task(counted(judge())))
     current_meter.set(None)
-    longest = 0.0
+    most = 0
     async with asyncio.timeout(5):
-        while not all(task.done() for task in tasks):
-            began = time.monotonic()
+        while judged < len(tasks):
+            before = judged
             await asyncio.sleep(0)
-            longest = max(longest, time.monotonic() - began)
-    # All of them take 80 ms; a few follow one another when nobody worked before.
-    assert (longest < 0.05) is somebody
+            most = max(most, judged - before)
+    # A few follow one another after a while in which nobody worked.
+    assert most <= 6 if somebody else most == len(tasks)
