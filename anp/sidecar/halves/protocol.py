@@ -172,11 +172,11 @@ class Protocol:
             HalfError: Our code is in quarantine.
         """
         read = None if self._planned is None else self._planned.decode_now(data)
-        if read is None or not self._fits(
-            self.document.response_schema, data, read.values
-        ):
+        if read is None or "error" in read.told:
             return None
-        return Answer(read.message_id, read.result, None)
+        if not self._fits(self.document.response_schema, data, read.values):
+            return None
+        return Answer(read.told["message_id"], read.told["result"], None)
 
     async def handle(
         self,
