@@ -362,13 +362,16 @@ def _is_plain(value: Any, left: list[int], depth: int) -> bool:
         return math.isfinite(value) and (
             kind is float or number_text(value) is not None
         )
-    if kind is not dict and kind is not list:
-        return False
+    return (kind is dict or kind is list) and _are_plain(value, left, depth)
+
+
+def _are_plain(value: Any, left: list[int], depth: int) -> bool:
+    """Return True for an object or a list whose names and values are plain."""
     left[0] -= len(value) + 1
     if left[0] < 0 or depth == 0:
         return False
     # Each value of each message comes here, and a generator takes longer.
-    if kind is dict:
+    if type(value) is dict:
         for name in value:
             if type(name) is not str or not (name.isascii() or _is_text(name)):
                 return False

@@ -16,7 +16,6 @@ cases, reports of errors and questions.
 * `examiner`: questions to the model about messages and test cases.
 * `repairer`: new revisions of a half, checked and stored.
 * `exchanges`: the last messages of a channel.
-* `waiting`: calls of ours that wait for their answers, and their deadlines.
 * `natural`: questions and answers in words (PT=10).
 * `work`: deadlines, signs of work, cancelling, and the fetch of answers after a lost
   link.
@@ -24,4 +23,6 @@ cases, reports of errors and questions.
 * `signs`: Signs that a peer gives of its work on a call of ours, before the answer.
 * `updates`: Updates before an answer, on a channel with a negotiated protocol (WIRE).
 * `verification`: Test requests of ours to a peer, and the answers to them (PT=11).
+* `open_calls`: The calls of ours on one channel that wait for their answers, and their
+  deadlines.
 """

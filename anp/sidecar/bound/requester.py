@@ -18,8 +18,8 @@ from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, RequesterParts
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
+from anp.sidecar.bound.open_calls import WaitingCall, WaitingCalls
 from anp.sidecar.bound.updates import UpdatesWrong, UpdateTaker
-from anp.sidecar.bound.waiting import WaitingCall, WaitingCalls
 from anp.sidecar.bound.work import (
     LOST_FOR_GOOD,
     CallTerms,

@@ -30,7 +30,7 @@ from pydantic_core import from_json
 from anp.sidecar.attachments.mcp.watched_transport import with_content
 from anp.sidecar.attachments.supervisor import wait_at_most
 
-__all__ = ["Asked", "ServerPipes", "closed_error"]
+__all__ = ["PendingRequest", "ServerPipes", "closed_error"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ POLL = 0.01
 
 
 @dataclass(slots=True)
-class Asked:
+class PendingRequest:
     """A request that waits for its answer."""
 
     answer: asyncio.Future[dict[str, Any]]
@@ -56,7 +56,7 @@ class ServerPipes(asyncio.SubprocessProtocol):
     """A running server and its two pipes, whose messages are lines of JSON."""
 
     def __init__(self, on_end: Callable[[], None]) -> None:
-        self.asked: dict[int | str, Asked] = {}
+        self.asked: dict[int | str, PendingRequest] = {}
         self.is_over = False
         "True when no answer will come any more."
 
@@ -165,7 +165,7 @@ class ServerPipes(asyncio.SubprocessProtocol):
                 asked.answer.set_result(outcome)
         return True
 
-    def _asked(self, number: int | str | None) -> Asked | None:
+    def _asked(self, number: int | str | None) -> PendingRequest | None:
         return None if number is None else self.asked.get(coerce_request_id(number))
 
     def _is_progress(self, message: JSONRPCNotification) -> bool:

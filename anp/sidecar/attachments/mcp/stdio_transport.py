@@ -34,7 +34,11 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import JSONRPC_VERSION, jsonrpc_message_adapter
 from pydantic_core import to_json
 
-from anp.sidecar.attachments.mcp.server_pipes import Asked, ServerPipes, closed_error
+from anp.sidecar.attachments.mcp.server_pipes import (
+    PendingRequest,
+    ServerPipes,
+    closed_error,
+)
 from anp.sidecar.attachments.supervisor import OutputTail
 
 __all__ = ["PipeDispatcher", "drained_pipe", "stdio_dispatcher"]
@@ -121,7 +125,7 @@ class PipeDispatcher(Dispatcher[TransportContext]):
             params = {**(params or {}), "_meta": meta}
         answer: asyncio.Future[dict[str, Any]]
         answer = asyncio.get_running_loop().create_future()
-        self._server.asked[number] = Asked(answer, on_progress)
+        self._server.asked[number] = PendingRequest(answer, on_progress)
         try:
             self._write(method, params, id=number)
             return await answer

@@ -573,11 +573,15 @@ def encode(value: Any) -> Any:
         ValueError: JSON has no such value.
     """
     kind = type(value)
-    # Most values are of these types, and what follows has to look at each closely.
     if kind in SCALARS:
         return value
     if kind is dict:
         return {encode_key(key): encode(item) for key, item in value.items()}
+    return encode_rare(value)
+
+
+def encode_rare(value: Any) -> Any:
+    """Return a value of a type that few values have, as `encode` does."""
     if isinstance(value, enum.Enum):
         return encode(value.value)
     if isinstance(value, (int, float, str)):

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from anp.sidecar.bound.exchanges import Exchange
+from anp.sidecar.bound.open_calls import WaitingCall, WaitingCalls
 from anp.sidecar.bound.updates import UpdateTaker
-from anp.sidecar.bound.waiting import WaitingCall, WaitingCalls
 from anp.sidecar.bound.work import CallTerms
 from anp.sidecar.halves.protocol import Answer
 
