@@ -102,10 +102,14 @@ class CallEntry:
         texts: dict[str, Any] = {}
         for name in _NAMES:
             value = getattr(self, name)
-            if isinstance(value, str):
-                text = clean(value, MAX_DID if name == "peer" else MAX_TEXT)
-                if text != value:
-                    texts[name] = text
+            # Nearly all are, and most are our own.
+            if not isinstance(value, str) or (
+                len(value) <= MAX_TEXT and value.isprintable()
+            ):
+                continue
+            text = clean(value, MAX_DID if name == "peer" else MAX_TEXT)
+            if text != value:
+                texts[name] = text
         return replace(self, **texts) if texts else self
 
     def to_json(self) -> dict[str, Any]:
