@@ -19,7 +19,12 @@ def frame(number: int) -> FrameReceived:
 async def test_a_frame_is_taken_only_while_its_reader_waits_for_it() -> None:
     channel, _, _ = channel_pair()
     taken: list[str] = []
-    channel.take = lambda event: taken.append(event.message_id) is None
+
+    def take(event: FrameReceived) -> bool:
+        taken.append(event.message_id)
+        return True
+
+    channel.take = take
     channel.deliver(frame(1))
     assert taken == []
     assert (await channel.receive()).message_id == "e1"
@@ -30,7 +35,7 @@ async def test_a_frame_is_taken_only_while_its_reader_waits_for_it() -> None:
     assert taken == ["e2", "e3"]
     channel.take = lambda event: False
     channel.deliver(frame(4))
-    channel.take = lambda event: taken.append(event.message_id) is None
+    channel.take = take
     # Nothing overtakes the one that the reader is about to get.
     channel.deliver(frame(5))
     assert (await reading).message_id == "e4"
