@@ -207,6 +207,11 @@ class Exposure:
         entry = self._attachments.get(name.partition(".")[0])
         return entry[1] if entry else None
 
+    def misfit(self, wanted: Mapping[str, str], peer: str | None) -> str | None:
+        """Return why a peer cannot call capabilities; see the function `misfit`."""
+        found = (self.capability(name, peer) for name in wanted)
+        return misfit(wanted, (one for one in found if one is not None))
+
     def _rules(self, peer: str | None) -> Rules:
         if peer is not None and peer.startswith(LOCAL):
             return self._of_callers.get(peer, NOTHING)
