@@ -143,6 +143,9 @@ class _PeerPort(PromptConnection, ServerConnection):
             assert self._guest is not None
             self._asked = True
             self._guest.do(self._piece)
+            if not self._asked:
+                # It was done at once, and has looked at what is left.
+                return
         if self._pending or self._held:
             self.transport.pause_reading()
         else:

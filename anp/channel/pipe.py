@@ -393,9 +393,9 @@ class Reader:
             return False
         if not self._core.receive_envelope(data, now=read_clocks()):
             return False
-        if guest is not None:
+        if guest is not None and guest.stranger:
             guest.read(len(data))
-        if self._strangers is not None:
+        elif self._strangers is not None:
             self._strangers.give_way()
         self._pump()
         return True

@@ -300,8 +300,9 @@ class Daemon:
     def _call_ended(self, entry: CallEntry) -> None:
         """Tell who follows the events of a call that has its entry in the log."""
         self.measures.called(entry)
-        told = {"call": entry.id, **entry.to_json()}
-        self.events.publish(f"call.{entry.direction}", told)
+        if self.events.watched:
+            told = {"call": entry.id, **entry.to_json()}
+            self.events.publish(f"call.{entry.direction}", told)
 
     def _at_work(self, peer: str) -> int:
         """Return how many calls and tasks of ours a peer has not ended."""

@@ -85,6 +85,11 @@ class EventHub:
         most = MAX_WATCHERS + (MORE_FOR_OWNER if by_owner else 0)
         return len(self._watchers) < most
 
+    @property
+    def watched(self) -> bool:
+        """True if somebody watches."""
+        return bool(self._watchers)
+
     def publish(self, event_type: str, data: dict[str, Any]) -> Event:
         """Tell the watchers, and return what they were told."""
         self._number += 1

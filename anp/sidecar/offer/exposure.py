@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from anp.interaction.elements import LOCAL
@@ -22,24 +21,11 @@ STRANGER: Final = "did:key:-"
 "Stands for a peer that we never met where a DID is asked for; no peer has it."
 
 
-NOTHING: Final[Collection[tuple[str, ...]]] = ((),)
+Rules = tuple[tuple[str, ...], ...]
+"What one peer may use, each a list of names that has to have a capability."
+
+NOTHING: Final[Rules] = ((),)
 "Rules that name no capability."
-
-MAX_KNOWN: Final = 1024
-"Peers for which the capabilities that they may use are remembered."
-
-
-@dataclass(frozen=True, slots=True)
-class _Offered:
-    """The capabilities that one peer may use."""
-
-    healthy: list[bool]
-    "The health of each attachment when this was found."
-
-    capabilities: tuple[Capability, ...]
-    "Sorted by name."
-
-    by_name: Mapping[str, Capability]
 
 
 class Exposure:
@@ -55,11 +41,10 @@ class Exposure:
         self._watchers: list[Callable[[], None]] = []
         self._peers = tuple(peers)
         self._of_peers = _of_peers(self._peers)
-        self._of_callers: Mapping[str, Collection[tuple[str, ...]]] = {}
-        self._offered: dict[str | None, _Offered] = {}
-        "What each peer may use; good until something changes."
-        self._shared: dict[Collection[tuple[str, ...]], _Offered] = {}
-        "The same by the rules, which most peers share."
+        self._of_callers: Mapping[str, Rules] = {}
+        # What may be used by each of the few rules there are, until something changes.
+        self._allowed: dict[Rules, dict[str, tuple[Attachment, Capability]]] = {}
+        self._offered: dict[Rules, tuple[list[bool], tuple[Capability, ...]]] = {}
 
     def set_peers(self, peers: Iterable[PeerEntry]) -> None:
         """Take what the owner's configuration exposes to single peers now."""
@@ -140,8 +125,8 @@ class Exposure:
 
     def changed(self) -> None:
         """Look at everything anew, and tell the watchers."""
+        self._allowed.clear()
         self._offered.clear()
-        self._shared.clear()
         for on_change in self._watchers:
             on_change()
 
@@ -159,39 +144,42 @@ class Exposure:
         Args:
             peer: Its DID in any form; `EVERYBODY` for those that every peer may use.
         """
-        return self._offered_to(peer).capabilities
-
-    def _offered_to(self, peer: str | None) -> _Offered:
+        rules = self._rules(peer)
         healthy = [each.healthy for _, each in self._attachments.values()]
-        known = self._offered.get(peer)
-        if known is None or known.healthy != healthy:
-            known = self._shared_by(self._rules(peer), healthy)
-            if len(self._offered) >= MAX_KNOWN:
-                self._offered.clear()
-            self._offered[peer] = known
-        return known
+        known = self._offered.get(rules)
+        if known is None or known[0] != healthy:
+            allowed = self._allowed_by(rules).values()
+            found = tuple(one for attachment, one in allowed if attachment.healthy)
+            known = self._offered[rules] = healthy, found
+        return known[1]
 
-    def _shared_by(
-        self, rules: Collection[tuple[str, ...]], healthy: list[bool]
-    ) -> _Offered:
-        """Return what all peers with the same rules may use; there may be much."""
-        known = self._shared.get(rules)
-        if known is None or known.healthy != healthy:
-            found = self._healthy(lambda spec, name: _allows(spec, name, rules))
-            known = _Offered(healthy, found, {one.name: one for one in found})
-            self._shared[rules] = known
+    def _allowed_by(self, rules: Rules) -> dict[str, tuple[Attachment, Capability]]:
+        """Return what may be used by rules, healthy or not, sorted by name."""
+        known = self._allowed.get(rules)
+        if known is None:
+            found = {
+                one.name: (attachment, one)
+                for spec, attachment in self._attachments.values()
+                for one in attachment.capabilities()
+                if _allows(spec, one.name, rules)
+            }
+            known = self._allowed[rules] = dict(sorted(found.items()))
         return known
 
     def offered_to_some(self) -> tuple[Capability, ...]:
         """Return the healthy capabilities that one peer at least may use, by name."""
-        rules = [(), *self._of_peers.values()]
-        return self._healthy(
-            lambda spec, name: any(_allows(spec, name, one) for one in rules)
-        )
+        found = {
+            one.name: one
+            for rules in ((), *self._of_peers.values())
+            for attachment, one in self._allowed_by(rules).values()
+            if attachment.healthy
+        }
+        return tuple(found[name] for name in sorted(found))
 
     def capability(self, name: str, peer: str | None) -> Capability | None:
         """Return a healthy capability that is exposed to a peer, by its full name."""
-        return self._offered_to(peer).by_name.get(name)
+        found = self._allowed_by(self._rules(peer)).get(name)
+        return found[1] if found is not None and found[0].healthy else None
 
     def exposes(self, name: str, peer: str | None) -> bool:
         """True if the owner exposes a capability to a peer, healthy or not."""
@@ -224,23 +212,7 @@ class Exposure:
         found = (self.capability(name, peer) for name in wanted)
         return misfit(wanted, (one for one in found if one is not None))
 
-    def _healthy(
-        self, allows: Callable[[AttachmentSpec, str], bool]
-    ) -> tuple[Capability, ...]:
-        return tuple(
-            sorted(
-                (
-                    capability
-                    for spec, attachment in self._attachments.values()
-                    if attachment.healthy
-                    for capability in attachment.capabilities()
-                    if allows(spec, capability.name)
-                ),
-                key=lambda capability: capability.name,
-            )
-        )
-
-    def _rules(self, peer: str | None) -> Collection[tuple[str, ...]]:
+    def _rules(self, peer: str | None) -> Rules:
         if peer is not None and peer.startswith(LOCAL):
             return self._of_callers.get(peer, NOTHING)
         if peer is None or not self._of_peers:

@@ -104,6 +104,7 @@ class CallEntry:
             value = getattr(self, name)
             if isinstance(value, str):
                 most = MAX_DID if name == "peer" else MAX_TEXT
+                # Nearly all are, and most are our own.
                 if len(value) > most or not value.isprintable():
                     texts[name] = clean(value, most)
         return replace(self, **texts) if texts else self

@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Final
 
 from cache.errors import CacheError
-from cache.parts.shelf import key_of
 from cache.records.records import AgreementRecord, UsageRecord
 from cache.store import Store
 
@@ -59,7 +58,8 @@ class UseCounter:
         self._store = store
         self._interval = interval
         self._counted: dict[str | None, _Tally] = {}
-        self._uses: dict[str, tuple[AgreementRecord, int, float]] = {}
+        self._uses: dict[int, tuple[AgreementRecord, int, float]] = {}
+        "By the identity of the record, which is kept: its key takes long to make."
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
 
@@ -120,7 +120,7 @@ class UseCounter:
         known.first, known.last = min(first, known.first), max(last, known.last)
 
     def _use(self, agreement: AgreementRecord, count: int, at: float) -> None:
-        key = key_of(agreement)
+        key = id(agreement)
         _, more, last = self._uses.get(key, (agreement, 0, 0.0))
         self._uses[key] = agreement, count + more, max(at, last)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from anp.channel.core.events import FrameReceived
 from anp.wire.frames import Frame, ProtocolType
 from tests.anp.sidecar.consensus.written.channels import channel_pair
@@ -47,3 +49,17 @@ async def test_a_frame_is_taken_at_once_only_when_nothing_came_before() -> None:
     await until(lambda: len(read) == 5)
     reading.cancel()
     assert read == ["read 0", "read 2", "taken 4", "read 5", "read 6"]
+
+
+async def test_an_error_of_who_takes_frames_reaches_who_reads_them() -> None:
+    channel, _, _ = channel_pair()
+
+    def take(event: FrameReceived) -> bool:
+        raise RuntimeError("of who takes")
+
+    channel.take = take
+    reading = asyncio.create_task(channel.receive())
+    await asyncio.sleep(0)
+    assert channel.deliver(frame(1))
+    with pytest.raises(RuntimeError, match="of"):
+        await reading

@@ -176,7 +176,7 @@ class Guest:
     def __init__(self, *, stranger: bool) -> None:
         self.stranger = stranger
         self.has_turn = False
-        self.turns = 0
+        self.turns = self.ways = 0
         self.admission = self
         self.work = self
 
@@ -186,7 +186,8 @@ class Guest:
         had, self.has_turn = self.has_turn, False
         return had or not self.stranger
 
-    def give_way(self) -> None: ...
+    def give_way(self) -> None:
+        self.ways += 1
 
     async def done(self, piece: Any) -> None:
         self.turns += 1
@@ -262,6 +263,8 @@ async def test_a_turn_of_a_stranger_is_for_one_message() -> None:
         assert core.given == [b"e1"]
         await settled()
         assert (core.given, guest.turns) == ([b"e1", "e2"], 1)
+        # To itself it gives no way: then strangers alone would be slowed down, too.
+        assert guest.ways == 0
 
 
 class Transport:
