@@ -6,16 +6,17 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
 
-__all__ = ["served", "tcp_listener", "unix_listener"]
+__all__ = ["LateApp", "served", "tcp_listener", "unix_listener"]
 
 BACKLOG = 128
 "Connections that wait to be taken."
@@ -25,6 +26,38 @@ ACCEPTED_AT_ONCE = 16
 
 The loop also tries this often when descriptors have run out, with a traceback each.
 """
+
+DATE_INTERVAL = 1.0
+"Seconds between two looks at the clock, for the date of answers."
+
+
+class LateApp:
+    """An application that is made with its first request, or before that."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, ASGIApp]]) -> None:
+        self._make = make
+        self._making: asyncio.Task[ASGIApp] | None = None
+        self._waiting: list[Callable[[ASGIApp], None]] = []
+
+    def when_made(self, take: Callable[[ASGIApp], None]) -> None:
+        """Have the application given to a function as soon as it is made."""
+        self._waiting.append(take)
+
+    async def load(self) -> ASGIApp:
+        """Make the application, once, and return it."""
+        if self._making is None:
+            self._making = asyncio.create_task(self._made())
+        return await asyncio.shield(self._making)
+
+    async def _made(self) -> ASGIApp:
+        app = await self._make()
+        for take in self._waiting:
+            take(app)
+        return app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await (await self.load())(scope, receive, send)
 
 
 @contextlib.asynccontextmanager
@@ -51,11 +84,14 @@ async def served(
     looking = asyncio.create_task(config.look_after())
     try:
         await server.is_up.wait()
+        if isinstance(app, LateApp):
+            # Later connections go to it without this detour.
+            app.when_made(lambda made: setattr(config, "loaded_app", made))
         # More may wait than are taken at once.
         listener.listen(BACKLOG)
         yield
     finally:
-        server.should_exit = True
+        server.leave()
         await serving
         looking.cancel()
         listener.close()
@@ -110,6 +146,19 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
+        self._leaving = asyncio.Event()
+
+    def leave(self) -> None:
+        """Take no new connections, and end after the requests under way."""
+        self.should_exit = True
+        self._leaving.set()
+
+    async def main_loop(self) -> None:
+        # The library's own looks ten times a second if it should end.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DATE_INTERVAL):
+                    await self._leaving.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:

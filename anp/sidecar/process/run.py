@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from anp.errors import CallError, ConfigError, ErrorKind
-from anp.sidecar.api.app import serve_api
+from anp.sidecar.api.doors import Doors, serve_api
 from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
 from anp.sidecar.peers.web_identity import certificate_state
-from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
 from anp.sidecar.process.memory import keep_freed_memory
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
 from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 from anp.version import daemon_version
+from anp.wire import messages as wire_messages
 from cache.errors import StoreUnavailable
+from negotiation import messages as meta_messages
 
 __all__ = ["run_daemon"]
 
@@ -91,8 +93,7 @@ async def run_daemon(
             async with (
                 daemon.running(),
                 serve_api(daemon) as doors,
-                serve_a2a(daemon) as a2a,
-                serve_gateway(daemon) as gateway,
+                _a2a_faces(daemon) as faces,
             ):
                 address = ApiAddress(
                     str(doors.socket),
@@ -123,13 +124,11 @@ async def run_daemon(
                 try:
                     if ready_file is not None:
                         write_ready_file(ready_file, url=daemon.url, did=daemon.did)
-                    on_ready(
-                        daemon.url,
-                        daemon.did,
-                        _there(a2a=a2a, gateway=gateway),
-                    )
+                    on_ready(daemon.url, daemon.did, faces)
                     manager.ready(f"{daemon.url}#{daemon.did}")
                     started.set()
+                    loading = asyncio.create_task(_load_rest(doors))
+                    stack.callback(loading.cancel)
                     alive = asyncio.create_task(manager.keep_alive())
                     stack.callback(alive.cancel)
                     await (signals.stopped() if until is None else until(address))
@@ -141,6 +140,16 @@ async def run_daemon(
                 finally:
                     home.note_end(cut)
                     home.remove_api()
+
+
+async def _load_rest(doors: Doors) -> None:
+    """Load what the first requests, handshakes and negotiations need, beside them."""
+    await doors.load()
+    for prepare in (wire_messages.prepare, meta_messages.prepare):
+        await asyncio.to_thread(prepare)
+    if gc.get_freeze_count():
+        # As at the start: nothing that was loaded is ever garbage.
+        gc.freeze()
 
 
 def _certificate(config: Config) -> str:
@@ -158,6 +167,16 @@ def _certificate(config: Config) -> str:
     return f" certificate={state.text!r}"
 
 
-def _there(**faces: str | None) -> dict[str, str]:
-    """Return the faces that are served."""
-    return {name: url for name, url in faces.items() if url is not None}
+@contextlib.asynccontextmanager
+async def _a2a_faces(daemon: Daemon) -> AsyncIterator[Mapping[str, str]]:
+    """Serve the faces of A2A that the owner wants; yield their URLs by name."""
+    config = daemon.config.a2a
+    if config.address is None and config.gateway_address is None:
+        yield {}
+        return
+    # Loaded where it is wanted.
+    from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
+
+    async with serve_a2a(daemon) as a2a, serve_gateway(daemon) as gateway:
+        urls = {"a2a": a2a, "gateway": gateway}
+        yield {name: url for name, url in urls.items() if url is not None}
