@@ -9,6 +9,7 @@ rules do not cover raises `DocumentError`, which a mind answers with a counter-p
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from negotiation.document.fields import (
     Mark,
@@ -136,6 +137,28 @@ def read_layout(document: Document) -> Layout:
     Raises:
         DocumentError: The rules do not cover it; the reason names the missing part.
     """
+    return _read(_SameDocument(document))
+
+
+class _SameDocument:
+    """A document as the key of what was made of it: it has no hash of its own."""
+
+    __slots__ = ("document",)
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameDocument) and other.document is self.document
+
+    def __hash__(self) -> int:
+        return id(self.document)
+
+
+# Asked for a dozen times in each negotiation, and for each call.
+@lru_cache(maxsize=32)
+def _read(key: _SameDocument) -> Layout:
+    document = key.document
     if not document.is_json:
         raise DocumentError("the messages are not JSON")
     request = MessageFields("request", document.request_schema)

@@ -6,6 +6,7 @@ fences, as in the seed's example (ANP-24, ANP-25, ANP-35).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from negotiation.document.examples import looks_like_schema, read_examples
@@ -57,6 +58,12 @@ def read_document(text: str) -> Document:
     """
     if not isinstance(text, str) or not text.strip():
         raise DocumentError("the candidate is empty")
+    return _read(text)
+
+
+# A negotiation reads each text half a dozen times; what it gives is never changed.
+@lru_cache(maxsize=16)
+def _read(text: str) -> Document:
     if len(text) > MAX_DOCUMENT_SIZE or len(encoded(text)) > MAX_DOCUMENT_SIZE:
         raise DocumentError(f"the candidate has more than {MAX_DOCUMENT_SIZE} bytes")
     outline = read_outline(text)

@@ -16,6 +16,8 @@ from negotiation.rules.plan_run import (
 
 __all__ = ["PlannedHalf"]
 
+_FUNCTIONS = ("encode_request", "decode_response", "handle_request")
+
 OnCall = Callable[[str, Any], Awaitable[Any]]
 
 
@@ -31,26 +33,35 @@ class PlannedHalf:
         plan: RequesterRun | ProviderRun,
         load: Callable[[], Awaitable[HalfRunner]],
         *,
-        check: Callable[[], None],
+        check: Callable[[], None] = lambda: None,
+        on_trial: bool = False,
     ) -> None:
         """Make the half.
 
         Args:
             load: Returns the source in a worker; one that is there serves again.
             check: Called before each run; raises `HalfError` for code in quarantine.
+            on_trial: The source repeats the plan's first result of each function, and
+                has to come to the same.
         """
         self._plan = plan
         self._load = load
         self._check = check
+        self._unproved = set(_FUNCTIONS if on_trial else ())
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
         """Return the request's bytes; HalfError when the half cannot."""
         self._check()
         if isinstance(self._plan, RequesterRun):
             try:
-                return self._plan.encode_request(message_id, arguments)
+                made = self._plan.encode_request(message_id, arguments)
             except NotPlanned:
                 pass
+            else:
+                if self._is_due("encode_request"):
+                    source = await self._load()
+                    _same(made, await source.encode_request(message_id, arguments))
+                return made
         return await (await self._load()).encode_request(message_id, arguments)
 
     async def decode_response(self, data: bytes) -> dict[str, Any]:
@@ -58,9 +69,13 @@ class PlannedHalf:
         self._check()
         if isinstance(self._plan, RequesterRun):
             try:
-                return self._plan.decode_response(data)
+                found = self._plan.decode_response(data)
             except NotPlanned:
                 pass
+            else:
+                if self._is_due("decode_response"):
+                    _same(found, await (await self._load()).decode_response(data))
+                return found
         return await (await self._load()).decode_response(data)
 
     async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
@@ -83,11 +98,26 @@ class PlannedHalf:
         except CapabilityFailed as exc:
             failed = _Replay(started, failure=exc)
             return await (await self._load()).handle_request(data, failed.call)
+        replay = _Replay(started, output)
         try:
-            return self._plan.answer(started, output)
+            answer = self._plan.answer(started, output)
         except NotPlanned:
-            made = _Replay(started, output)
-            return await (await self._load()).handle_request(data, made.call)
+            return await (await self._load()).handle_request(data, replay.call)
+        if self._is_due("handle_request"):
+            source = await self._load()
+            _same(answer, await source.handle_request(data, replay.call))
+        return answer
+
+    def _is_due(self, function: str) -> bool:
+        """Return whether the source has to repeat this run; once for each function."""
+        due = function in self._unproved
+        self._unproved.discard(function)
+        return due
+
+
+def _same(planned: object, made: object) -> None:
+    if planned != made:
+        raise HalfError("error", "the code gives another result than its plan")
 
 
 class _Replay:
