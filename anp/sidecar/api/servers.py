@@ -85,8 +85,8 @@ async def served(
     try:
         await server.is_up.wait()
         if isinstance(app, LateApp):
-            # Later connections go to it without this detour.
-            app.when_made(lambda made: setattr(config, "loaded_app", made))
+            # Requests go to it without this detour then.
+            app.when_made(config.replace)
         # More may wait than are taken at once.
         listener.listen(BACKLOG)
         yield

@@ -16,7 +16,7 @@ from anp.sidecar.api.servers import LateApp, served, unix_listener
 
 
 async def test_an_application_is_made_once_with_the_first_request(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[ASGIApp] = []
 
@@ -34,7 +34,10 @@ async def test_an_application_is_made_once_with_the_first_request(
         async with httpx.AsyncClient(transport=transport, base_url="http://x") as api:
             both = await asyncio.gather(api.get("/"), api.get("/"))
             assert [one.text for one in both] == ["well", "well"]
-        # A later connection has it directly.
+            with monkeypatch.context() as patched:
+                patched.setattr(LateApp, "__call__", None)
+                assert (await api.get("/")).text == "well", "the same connection"
+        # And one that comes later.
         anew = httpx.AsyncHTTPTransport(uds=str(path))
         async with httpx.AsyncClient(transport=anew, base_url="http://x") as api:
             assert (await api.get("/")).text == "well"
