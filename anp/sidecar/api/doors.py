@@ -72,12 +72,14 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         doors = Doors(path, daemon.home.token_file, app.load)
         # Connections of the agent's program never take the owner's places.
         owner_path = daemon.home.owner_socket_path()
+        leave = []
         for name, each in (("socket", path), ("owner", owner_path)):
             listener = unix_listener(each)
             stack.callback(each.unlink, missing_ok=True)
-            await stack.enter_async_context(
-                served(listener, app, name=name, limits=SOCKET_LIMITS)
-            )
+            server = served(listener, app, name=name, limits=SOCKET_LIMITS)
+            leave.append(await stack.enter_async_context(server))
+        # Both end side by side, as each waits a tenth of a second for its clients.
+        stack.callback(lambda: [each() for each in leave])
         daemon.home.write_owner(OwnerAddress(str(owner_path), owner_token))
         stack.callback(daemon.home.remove_owner)
         opening = asyncio.Lock()

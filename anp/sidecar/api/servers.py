@@ -63,8 +63,11 @@ class LateApp:
 @contextlib.asynccontextmanager
 async def served(
     listener: socket.socket, app: ASGIApp, *, name: str, limits: ConnectionLimits
-) -> AsyncIterator[None]:
-    """Serve an application on a listener until the block ends."""
+) -> AsyncIterator[Callable[[], None]]:
+    """Serve an application on a listener until the block ends.
+
+    Yields what has the server end; the end of the block does that, too, and waits.
+    """
     config = DoorConfig(
         app,
         name=name,
@@ -89,7 +92,7 @@ async def served(
             app.when_made(config.replace)
         # More may wait than are taken at once.
         listener.listen(BACKLOG)
-        yield
+        yield server.leave
     finally:
         server.leave()
         await serving
