@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, Popen
 
 from sandbox.processes.control import CONTROL_FD, Control, control_pair
 
@@ -23,7 +23,7 @@ AHEAD = ("module", "schema")
 class Launched:
     """The process of a fork server, which ends when its control socket is closed."""
 
-    process: subprocess.Popen[bytes]
+    process: Popen[bytes]
     control: Control
 
 
@@ -62,11 +62,11 @@ def launch(kind: str, without: Collection[str] = ()) -> Launched:
     control = Control(ours)
     try:
         with theirs:
-            process = subprocess.Popen(
+            process = Popen(
                 _command(kind, theirs.fileno(), tuple(without)),
                 pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdin=DEVNULL,
+                stdout=DEVNULL,
                 env={"LANG": "C.UTF-8"},
                 start_new_session=True,
             )
