@@ -6,8 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, time_ns
 from typing import Protocol
 
 from anp.channel.core.events import (
@@ -20,7 +19,7 @@ from anp.channel.core.limits import KEY_EXPIRED
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
-from anp.wire.moment import Moment
+from anp.wire.moment import Moment, moment_of
 
 __all__ = [
     "Channel",
@@ -38,7 +37,7 @@ MAX_WAITING_FRAMES = 128
 
 def read_clocks() -> Moment:
     """Return the present moment."""
-    return Moment(monotonic(), datetime.now(UTC))
+    return moment_of((monotonic(), time_ns()))
 
 
 class ChannelClosed(CallError):
@@ -79,9 +78,11 @@ class _Link(Protocol):
 
     def max_payload(self, channel_id: str) -> int: ...
 
-    async def send_frame(
+    def send_now(
         self, channel_id: str, frame: Frame, message_id: str | None = None
-    ) -> str: ...
+    ) -> str | None: ...
+
+    async def wait_to_send(self, channel_id: str, frame: Frame) -> None: ...
 
     async def close_channel(
         self, channel_id: str, reason: str, *, code: ErrorCode
@@ -111,7 +112,8 @@ class Channel:
         self._opened = opened
         self._link = link
         self._frames: deque[FrameReceived] = deque()
-        self._arrived = asyncio.Event()
+        # Those who wait for a frame; an `asyncio.Event` takes twice as long for each.
+        self._waiting: list[asyncio.Future[None]] = []
         self._room = asyncio.Event()
         self._ended: ChannelClosed | None = None
         self._end = asyncio.Event()
@@ -122,8 +124,12 @@ class Channel:
         self.retired = False
         self.in_use: Callable[[], bool] = lambda: True
         "Tells whether a call or a negotiation is under way; set by who uses it."
+        self.take: Callable[[FrameReceived], bool] = lambda event: False
+        """Takes a frame as it comes, if `receive` is being waited for; set by who does.
+
+        False: `receive` shall return it. It saves a round of the event loop.
+        """
         self._used_at = monotonic()
-        self._waited_for = False
 
     @property
     def id(self) -> str:
@@ -209,13 +215,21 @@ class Channel:
             LocalError: `capabilities` lacks what frames of this type need (ANP-81);
                 nothing was sent.
         """
+        while (
+            sent := self.send_now(protocol_type, data, message_id=message_id)
+        ) is None:
+            await self._link.wait_to_send(self.id, Frame(protocol_type, data))
+        return sent
+
+    def send_now(
+        self, protocol_type: ProtocolType, data: bytes, *, message_id: str | None = None
+    ) -> str | None:
+        """Send one frame as `send` does; None if something has to happen before."""
         if self._ended is not None:
             raise self._ended
         self._used_at = monotonic()
         frame = Frame(protocol_type, data)
-        if message_id is None:
-            return await self._link.send_frame(self.id, frame)
-        return await self._link.send_frame(self.id, frame, message_id)
+        return self._link.send_now(self._opened.channel_id, frame, message_id)
 
     async def receive(self) -> FrameReceived:
         """Return the next frame; what came before the end is still handed out.
@@ -226,12 +240,12 @@ class Channel:
         while not self._frames:
             if self._ended is not None:
                 raise self._ended
-            self._arrived.clear()
-            self._waited_for = True
+            waiting = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiting)
             try:
-                await self._arrived.wait()
+                await waiting
             finally:
-                self._waited_for = False
+                self._waiting.remove(waiting)
         event = self._frames.popleft()
         self._room.set()
         return event
@@ -248,14 +262,14 @@ class Channel:
 
     def unheard_for(self, now: float) -> float:
         """Return the seconds for which the peer has let us wait; 0 if it has not."""
-        if not self._waited_for or self._frames:
+        if not self._waiting or self._frames:
             return 0.0
         return now - self._used_at
 
     def put_back(self, event: FrameReceived) -> None:
         """Make a frame that was read the next one to be read."""
         self._frames.appendleft(event)
-        self._arrived.set()
+        self._wake()
 
     async def close(
         self, reason: str, *, code: ErrorCode = ErrorCode.ENCRYPTION_KEY_EXPIRED
@@ -324,9 +338,26 @@ class Channel:
         self._used_at = monotonic()
         if self._ended is not None:
             return True
+        if self._waiting and not self._frames and self._taken(event):
+            return True
         self._frames.append(event)
-        self._arrived.set()
+        if self._waiting:
+            self._wake()
         return len(self._frames) < MAX_WAITING_FRAMES
+
+    def _taken(self, event: FrameReceived) -> bool:
+        try:
+            return self.take(event)
+        except Exception as exc:  # noqa: BLE001 - it is raised where the frame is read
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_exception(exc)
+            return True
+
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
 
     async def caught_up(self) -> None:
         """Wait until the reader is not far behind any more, or the channel ended."""
@@ -349,7 +380,7 @@ class Channel:
             )
             self._renewal.set()
             self._end.set()
-            self._arrived.set()
+            self._wake()
             self._room.set()
             logger.info(
                 "channel closed peer=%s by_peer=%s reason=%r",

@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -149,7 +149,8 @@ class _PeerPort(PromptConnection, ServerConnection):
             self.transport.resume_reading()
 
     def _piece(self) -> None:
-        self._asked = False
+        assert self._guest is not None
+        self._asked, self._guest.has_turn = False, True
         ends = time.monotonic() + TURN
         read = 0
         while not self._held and read < len(self._pending):
@@ -158,6 +159,7 @@ class _PeerPort(PromptConnection, ServerConnection):
             self._take(piece)
             if time.monotonic() >= ends:
                 break
+        self._guest.has_turn = False
         del self._pending[:read]
         self._flow()
 
@@ -215,7 +217,7 @@ async def listen(
     host: str,
     port: int,
     *,
-    on_connection: Callable[[ServerConnection], Awaitable[None]],
+    on_connection: Callable[[_PeerPort], Awaitable[None]],
     pages: Pages,
     own_url: Callable[[], str],
     max_size: int,
@@ -265,7 +267,8 @@ async def listen(
     try:
         for door in await _bind(host, port, admission):
             server = await serve(
-                on_connection,
+                # Each connection is a `_PeerPort`; see `options`.
+                cast("Callable[[ServerConnection], Awaitable[None]]", on_connection),
                 sock=door,
                 process_request=process_request,
                 compression=None,

@@ -9,7 +9,7 @@ in its worker: an error, an update, a chain of capabilities, a result that is ju
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from negotiation.rules.fit import Fit, fit_provider, fit_requester
 from negotiation.rules.halves import Unplaced, provider_source, requester_source
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
-from negotiation.strict_json import Json, parse_json
+from negotiation.strict_json import parse_json
 
 __all__ = ["NotPlanned", "ProviderRun", "RequesterRun", "StartedRequest", "plan_of"]
 
@@ -231,16 +231,19 @@ class _Message:
 
     def written(self, message_id: str | None, values: Any) -> bytes:
         """Return a message with `values` at their place, as JSON."""
-        slots: Mapping[Slot, Json] = {
-            Slot.MESSAGE_ID: message_id,
-            Slot.ACTION: self._action,
-        }
         tree: dict[str, Any] = {}
         for names, leaf in self._fields:
             inner = tree
             for name in names[:-1]:
                 inner = inner.setdefault(name, {})
-            inner[names[-1]] = leaf.value if isinstance(leaf, Fixed) else slots[leaf]
+            if isinstance(leaf, Fixed):
+                inner[names[-1]] = leaf.value
+            elif leaf is Slot.MESSAGE_ID:
+                inner[names[-1]] = message_id
+            elif leaf is Slot.ACTION:
+                inner[names[-1]] = self._action
+            else:
+                raise NotPlanned
         if self._path:
             tree[self._path[0]] = values
         else:

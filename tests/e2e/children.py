@@ -168,8 +168,7 @@ def forked(paths: Callable[[], Mapping[str, str]]) -> Iterator[None]:
         paths: Returns what `parents.start` does.
     """
     # Imported here: this file is no part of what it preloads.
-    from sandbox.processes import launch
-
+    launch: Any = importlib.import_module("sandbox.processes.launch")
     before, popen = asyncio.create_subprocess_exec, launch.Popen
 
     def start(words: list[str], **options: Any) -> Any:
@@ -186,12 +185,12 @@ def forked(paths: Callable[[], Mapping[str, str]]) -> Iterator[None]:
         return await _forked(paths()[words[1]], words, options)
 
     asyncio.create_subprocess_exec = create
-    launch.Popen = start  # type: ignore[assignment, misc]
+    launch.Popen = start
     try:
         yield
     finally:
         asyncio.create_subprocess_exec = before
-        launch.Popen = popen  # type: ignore[misc]
+        launch.Popen = popen
 
 
 def _can_fork(words: Sequence[str], options: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Every failed call says truthfully if it may have run (issue 13).
+"""Every failed call says truthfully if it may have run.
 
 The capability itself writes down each of its runs. A row of the table is a way to end a
 call; each row is walked through an agreement, through the envelope and in words.
@@ -23,8 +23,7 @@ from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.api.problems import problem_of
 from anp.sidecar.attachments import AttachmentSpec, remove_attachment, save_attachment
 from anp.sidecar.bound.kept_answers import KeptAnswers
-from anp.sidecar.calls.call import CallRequest, Mode
-from anp.sidecar.calls.journal import CallState, KeptCall
+from anp.sidecar.calls.call import CallRequest, CallState, KeptCall, Mode
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.process.stop import finish
 from negotiation.need import Need

@@ -16,7 +16,7 @@ from typing import Final
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead
+from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead, OpenData
 from anp.wire.envelopes import (
     EXTENSION_BINARY,
     EnvelopeWriter,
@@ -276,6 +276,7 @@ class OpenChannel:
         self.claimed = -1
         self.first_counter = counter.next if counter else 0
         self._config = config
+        self._most_messages = config.renewal.messages
         self._max_first_payload = plaintext_size(config.max_first_message)
         self._counter = counter
         self._window = window
@@ -379,7 +380,7 @@ class OpenChannel:
         if self.renew_at is None:
             return False
         if self._counter is not None and self._window is not None:
-            most = self._config.renewal.messages
+            most = self._most_messages
             return self._counter.next >= most or self._window.highest >= most
         most = self._config.renewal.plain_messages
         return max(self._sent, len(self._seen_ivs or ())) >= most
@@ -436,7 +437,7 @@ class OpenChannel:
             encode_frame(frame, self.opened.frame_format),
             message_id=message_id,
             iv=iv,
-            timestamp=now.utc,
+            unix_ns=now.unix_ns,
         )
 
     def open(self, envelope: Envelope) -> Frame | None:
@@ -451,14 +452,16 @@ class OpenChannel:
             FrameOverLimit: It has more bytes than both sides agreed on.
         """
         head = self._head
-        if envelope.head != head:
+        if envelope.head is not head and envelope.head != head:
             check_envelope_dids(
                 envelope,
                 source_did=head.source_did,
                 destination_did=head.destination_did,
             )
             check_envelope_version(envelope, self.opened.frame_format.version)
-        data = envelope.encrypted_data.sealed()
+        data = envelope.encrypted_data
+        if not isinstance(data, OpenData):
+            data = data.sealed()
         if data.covered is not None and not self._takes_binary:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from anp.protocols.timestamps import read_timestamp, write_timestamp
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
+from negotiation.exact_numbers import ExactEncoder
 from negotiation.strict_json import Json, parse_json
 
 __all__ = [
@@ -242,6 +242,12 @@ class TooLarge(JsonError):
     """A message of ours would be over the limit."""
 
 
+# Made once: `json.dumps` with options makes a new one for each call.
+_ENCODER: Final = ExactEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)
+
+
 def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:
     """Return the bytes of a message of ours.
 
@@ -264,10 +270,7 @@ def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:
     if metadata:
         value["metadata"] = metadata
     try:
-        text = write_json(
-            value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
-        data = text.encode("utf-8")
+        data = _ENCODER.encode(value).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as exc:
         raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
     if len(data) > max_size:
