@@ -9,7 +9,6 @@ rules do not cover raises `DocumentError`, which a mind answers with a counter-p
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from negotiation.document.fields import (
     Mark,
@@ -137,28 +136,20 @@ def read_layout(document: Document) -> Layout:
     Raises:
         DocumentError: The rules do not cover it; the reason names the missing part.
     """
-    return _read(_SameDocument(document))
+    found = document.once("layout", _layout_or_reason)
+    if isinstance(found, str):
+        raise DocumentError(found)
+    return found
 
 
-class _SameDocument:
-    """A document as the key of what was made of it: it has no hash of its own."""
-
-    __slots__ = ("document",)
-
-    def __init__(self, document: Document) -> None:
-        self.document = document
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _SameDocument) and other.document is self.document
-
-    def __hash__(self) -> int:
-        return id(self.document)
+def _layout_or_reason(document: Document) -> Layout | str:
+    try:
+        return _read_layout(document)
+    except DocumentError as exc:
+        return str(exc)
 
 
-# Asked for a dozen times in each negotiation, and for each call.
-@lru_cache(maxsize=32)
-def _read(key: _SameDocument) -> Layout:
-    document = key.document
+def _read_layout(document: Document) -> Layout:
     if not document.is_json:
         raise DocumentError("the messages are not JSON")
     request = MessageFields("request", document.request_schema)
@@ -228,10 +219,8 @@ def _read_update(document: Document, message_id: str | None) -> UpdateLayout | N
 
 def find_layout(document: Document) -> Layout | None:
     """Return the same as `read_layout`, or None where the rules do not cover it."""
-    try:
-        return read_layout(document)
-    except DocumentError:
-        return None
+    found = document.once("layout", _layout_or_reason)
+    return None if isinstance(found, str) else found
 
 
 def error_response_schema(document: Document) -> Schema:

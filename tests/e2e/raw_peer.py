@@ -96,7 +96,7 @@ class RawPeer:
             match initiator.next_event():
                 case NeedKeyCheck():
                     initiator.key_checked(
-                        None, now=Moment.at(time.monotonic(), datetime.now(UTC))
+                        None, now=Moment(time.monotonic(), time.time_ns())
                     )
                 case HandshakeCompleted(keys):
                     self.keys = keys
@@ -107,7 +107,7 @@ class RawPeer:
                         await self.connection.recv(), max_size=MAX_SIZE
                     )
                     initiator.receive(
-                        message, now=Moment.at(time.monotonic(), datetime.now(UTC))
+                        message, now=Moment(time.monotonic(), time.time_ns())
                     )
                 case other:
                     raise AssertionError(other)

@@ -14,18 +14,26 @@ from negotiation.rules.plan_run import (
     StartedRequest,
 )
 
-__all__ = ["PlannedHalf"]
+__all__ = ["PlannedHalf", "code_told"]
 
 _FUNCTIONS = ("encode_request", "decode_response", "handle_request")
 
 OnCall = Callable[[str, Any], Awaitable[Any]]
 
+MAX_TOLD = 500
+"Characters of a failed capability's words that a half sees, in a worker, too."
+
+
+def code_told(failure: CapabilityFailed) -> int:
+    """Return the code of a failed capability as a half sees it."""
+    return int(failure.code) if failure.code.isdigit() else 500
+
 
 class PlannedHalf:
     """A half of rules with its plan; fits `negotiation.mind.HalfRunner`.
 
-    A plan gives results only when everything goes well. All else is done by the source,
-    which is loaded when it is needed, and also has the words for what is wrong.
+    A plan does what is usual, which a failed capability is. All else is done by the
+    source, which is loaded when it is needed, and also has the words for what is wrong.
     """
 
     def __init__(
@@ -96,8 +104,11 @@ class PlannedHalf:
         try:
             output = await on_call(started.capability, started.arguments)
         except CapabilityFailed as exc:
-            failed = _Replay(started, failure=exc)
-            return await (await self._load()).handle_request(data, failed.call)
+            try:
+                return self._plan.fail(started, code_told(exc), exc.told[:MAX_TOLD])
+            except NotPlanned:
+                failed = _Replay(started, failure=exc)
+                return await (await self._load()).handle_request(data, failed.call)
         replay = _Replay(started, output)
         try:
             answer = self._plan.answer(started, output)

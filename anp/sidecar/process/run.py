@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import time
@@ -19,7 +18,7 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
 from anp.sidecar.peers.web_identity import certificate_state
-from anp.sidecar.process.memory import keep_freed_memory
+from anp.sidecar.process.memory import keep_freed_memory, set_aside
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
@@ -127,10 +126,13 @@ async def run_daemon(
                     on_ready(daemon.url, daemon.did, faces)
                     manager.ready(f"{daemon.url}#{daemon.did}")
                     started.set()
-                    loading = asyncio.create_task(_load_rest(doors))
-                    stack.callback(loading.cancel)
-                    alive = asyncio.create_task(manager.keep_alive())
-                    stack.callback(alive.cancel)
+                    for work in (
+                        manager.keep_alive(),
+                        _load_rest(doors),
+                        _prepare_model(daemon),
+                    ):
+                        beside = asyncio.create_task(work)
+                        stack.callback(beside.cancel)
                     await (signals.stopped() if until is None else until(address))
                     manager.stopping("finishing calls in flight")
                     await finish(daemon)
@@ -147,9 +149,14 @@ async def _load_rest(doors: Doors) -> None:
     await doors.load()
     for prepare in (wire_messages.prepare, meta_messages.prepare):
         await asyncio.to_thread(prepare)
-    if gc.get_freeze_count():
-        # As at the start: nothing that was loaded is ever garbage.
-        gc.freeze()
+    set_aside()
+
+
+async def _prepare_model(daemon: Daemon) -> None:
+    """Load what questions to the owner's model need, while nobody waits for it."""
+    if daemon.endpoint is not None:
+        await daemon.endpoint.prepare()
+        set_aside()
 
 
 def _certificate(config: Config) -> str:
