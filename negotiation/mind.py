@@ -221,3 +221,11 @@ class Validator(Protocol):
     async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
         """Check bytes that should be JSON against a schema."""
         ...
+
+    def fits(self, schema: Schema, data: bytes, value: Json) -> bool:
+        """Return True if JSON surely fits a schema; False says nothing.
+
+        Args:
+            value: The same as `data`, parsed.
+        """
+        ...

@@ -172,10 +172,12 @@ def shape_of(value: Json) -> bytes:
 def _inferred(value: Json) -> tuple[Schema, bytes]:
     for depth in (MAX_INFERRED_DEPTH, MAX_INFERRED_DEPTH // 2, 3, 2, 1):
         schema = _infer(value, depth)
-        if _nodes(schema) <= MAX_INFERRED_NODES:
-            text = canonical_json(schema)
-            if len(text) <= MAX_INFERRED_SIZE:
-                return schema, text
+        text = canonical_json(schema)
+        # Each node has a byte at least, so that small ones need not be counted.
+        if len(text) <= MAX_INFERRED_SIZE and (
+            len(text) <= MAX_INFERRED_NODES or _nodes(schema) <= MAX_INFERRED_NODES
+        ):
+            return schema, text
     schema = _infer(value, 0)
     return schema, canonical_json(schema)
 

@@ -377,15 +377,30 @@ class PlainSchemas:
 
     def fits_json(self, schema: Any, data: bytes) -> bool:
         """Return True if bytes surely are JSON that fits; False says nothing."""
-        plain = self._plain(schema)
-        if plain is None or len(data) > MAX_BYTES:
-            return False
-        if not _has_few_nodes(data, MAX_STEPS // plain.breadth):
-            return False
+        plain = self._bounded(schema, data)
         try:
-            return plain.check(parse_strict(data))
+            return plain is not None and plain.check(parse_strict(data))
         except (ValueError, RecursionError):
             return False
+
+    def fits_parsed(self, schema: Any, data: bytes, value: Any) -> bool:
+        """Return True if JSON that was parsed strictly surely fits, as `fits_json`.
+
+        Args:
+            value: The same as `data`; nobody else knows how many values are in it.
+        """
+        plain = self._bounded(schema, data)
+        try:
+            return plain is not None and plain.check(value)
+        except RecursionError:
+            return False
+
+    def _bounded(self, schema: Any, data: bytes) -> _Plain | None:
+        """Return the checks of a schema if those of some bytes surely end soon."""
+        plain = self._plain(schema)
+        if plain is None or len(data) > MAX_BYTES:
+            return None
+        return plain if _has_few_nodes(data, MAX_STEPS // plain.breadth) else None
 
     def _plain(self, schema: Any) -> _Plain | None:
         known = self._kept.get(id(schema))

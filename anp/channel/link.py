@@ -116,6 +116,7 @@ class Link:
         self._lost: str | None = None
         self._ended = asyncio.Event()
         self._proved = asyncio.Event()
+        self._acting = False
         self._refused_keys: set[str] = set()
         limit = config.max_channels
         self.room = ChannelRoom(self._channels, self._opening, limit=limit)
@@ -266,7 +267,7 @@ class Link:
         return channel
 
     async def wait_to_send(self, channel_id: str, frame: Frame) -> None:
-        """Wait for what has to happen before one frame can be sent, if anything has."""
+        """Wait for what has to happen before `send_now` sends a frame."""
         before = self._core.may_send(channel_id, frame)
         if before is Before.BLOCK:
             await self.keys.reserve(channel_id)
@@ -277,11 +278,7 @@ class Link:
     def send_now(
         self, channel_id: str, frame: Frame, message_id: str | None = None
     ) -> str | None:
-        """Send one frame; see `LinkCore.send_frame`.
-
-        Returns:
-            The envelope's message id; None if it is to be waited for before.
-        """
+        """Send one frame, or return None; see `LinkCore.send_frame`."""
         if self._core.may_send(channel_id, frame) is not None:
             return None
         if channel_id not in self._channels:
@@ -339,15 +336,22 @@ class Link:
     def _pump(self) -> None:
         for text in self._core.messages_to_send():
             self._pipe.put(text)
-        while (event := self._core.next_event()) is not None:
-            if isinstance(event, FrameReceived):
-                channel = self._channels.get(event.channel_id)
-                if channel is not None and not channel.deliver(event):
-                    self._reader.held = True
-                continue
-            self._act(event)
-            # Frames alone bring no timer forward.
-            self._rearmed.set()
+        if self._acting:
+            # Who takes a frame sends another one; what is under way goes on behind.
+            return
+        self._acting = True
+        try:
+            while (event := self._core.next_event()) is not None:
+                if isinstance(event, FrameReceived):
+                    channel = self._channels.get(event.channel_id)
+                    if channel is not None and not channel.deliver(event):
+                        self._reader.held = True
+                else:
+                    self._act(event)
+                    # Frames alone bring no timer forward.
+                    self._rearmed.set()
+        finally:
+            self._acting = False
         if self._reader.held:
             self._reader.settle()
 
@@ -370,8 +374,7 @@ class Link:
             case ResumptionRefused(channel_id, code):
                 logger.info(
                     "key not resumed connection=%s code=%s: asking anew",
-                    self.name,
-                    int(code),
+                    *(self.name, int(code)),
                 )
                 self._refused_keys.add(channel_id)
                 self._due(channel_id)
@@ -460,9 +463,7 @@ class Link:
             logger.info("hello remark connection=%s remark=%s", self.name, remark)
         logger.info(
             "channel opened connection=%s role=%s peer=%s",
-            self.name,
-            event.role,
-            event.peer_did,
+            *(self.name, event.role, event.peer_did),
         )
         is_provider = event.role is ChannelRole.PROVIDER
         answer = event.own_meta if is_provider else event.peer_meta

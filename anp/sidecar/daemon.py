@@ -202,7 +202,7 @@ class Daemon:
         self.call_log = CallLog(
             home.path / "calls", config.access_log, publish=self._call_ended
         )
-        self.observer.on_call = self.call_log.ended.put_nowait
+        self.observer.on_call = self.call_log.put
 
     @property
     def did(self) -> str:

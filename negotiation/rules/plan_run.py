@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from negotiation.document.fields import Fixed, Message, Place, Slot
 from negotiation.document.layout import ResponseLayout, find_layout
@@ -127,9 +127,11 @@ class RequesterRun:
         self._message = _Message(
             fit.layout.request.fields, fit.request.place, fit.action
         )
+        self._request_kind = _kind(fit.request.place)
+        self._response_kind = _kind(fit.response.place)
 
-    def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
-        """Return a request's bytes.
+    def encode_request(self, message_id: str, arguments: dict[str, Any]) -> Written:
+        """Return a request.
 
         Raises:
             NotPlanned: The source has to try it.
@@ -138,15 +140,15 @@ class RequesterRun:
         try:
             _check_plain(arguments)
             values = _Conversion(Unplaced.RAISES).apply(step, arguments)
-            _expect(values, _kind(place))
+            _expect(values, self._request_kind)
             if not place.path and step == KEEP:
                 _refuse(values, self._fit.layout.request.taken)
             return self._message.written(message_id, values)
         except FAULTS as exc:
             raise NotPlanned from exc
 
-    def decode_response(self, data: bytes) -> dict[str, Any]:
-        """Return the message id of a response, and its result or its error.
+    def decode_response(self, data: bytes) -> ReadResponse:
+        """Return a response with its message id, and its result or its error.
 
         Raises:
             NotPlanned: It is an update, or the source has to try it.
@@ -159,14 +161,35 @@ class RequesterRun:
                 raise NotPlanned
             if not _says_good(layout.response, response):
                 error = _error_of(layout.response, response)
-                return {"message_id": message_id, "error": error}
+                told = {"message_id": message_id, "error": error}
+                return ReadResponse(told, response)
             place = crossing.place
             values = _values(response, layout.response.taken, place)
-            _expect(values, _kind(place))
+            _expect(values, self._response_kind)
             result = _Conversion(Unplaced.DROPPED).apply(crossing.plan.step, values)
         except FAULTS as exc:
             raise NotPlanned from exc
-        return {"message_id": message_id, "result": result}
+        return ReadResponse({"message_id": message_id, "result": result}, response)
+
+
+class Written(NamedTuple):
+    """A message that was written."""
+
+    data: bytes
+    "It as JSON."
+
+    values: dict[str, Any]
+    "The same before it was written."
+
+
+class ReadResponse(NamedTuple):
+    """A response that was read."""
+
+    told: dict[str, Any]
+    "Its `message_id`, with `result` or `error`."
+
+    values: dict[str, Any]
+    "All of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +240,7 @@ class ProviderRun:
             _check_plain(output)
             conversion = _Conversion(Unplaced.DROPPED)
             result = conversion.apply(self._fit.response.plan.step, output)
-            return self._message.written(started.message_id, result)
+            return self._message.written(started.message_id, result).data
         except FAULTS as exc:
             raise NotPlanned from exc
 
@@ -261,8 +284,8 @@ class _Message:
         self._path = place.path
         self._action = action
 
-    def written(self, message_id: str | None, values: Any) -> bytes:
-        """Return a message with `values` at their place, as JSON."""
+    def written(self, message_id: str | None, values: Any) -> Written:
+        """Return a message with `values` at their place."""
         tree: dict[str, Any] = {}
         for names, leaf in self._fields:
             inner = tree
@@ -281,7 +304,7 @@ class _Message:
         else:
             # The protocol's fields come last, so that no value can overwrite them.
             tree = {**values, **tree}
-        return _encode(tree).encode()
+        return Written(_encode(tree).encode(), tree)
 
 
 def _tree(

@@ -96,6 +96,14 @@ class SchemaValidator:
             {"op": "validate_json", "schema": schema, "data": data}
         )
 
+    def fits(self, schema: Schema, data: bytes, value: Any) -> bool:
+        """Return True if JSON surely fits a schema; False says nothing.
+
+        Args:
+            value: The same as `data`, parsed strictly.
+        """
+        return self._plain.fits_parsed(schema, data, value)
+
     async def _check(self, request: dict[str, Any]) -> list[str]:
         share = current_share.get()
         try:

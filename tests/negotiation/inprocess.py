@@ -122,6 +122,9 @@ class JsonschemaValidator:
     async def validate(self, schema: Schema, value: Json) -> list[str]:
         return findings(schema, value)
 
+    def fits(self, schema: Schema, data: bytes, value: Json) -> bool:
+        return False
+
     async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
         try:
             value = json.loads(data.decode("utf-8"))

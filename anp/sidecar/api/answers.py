@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse
 
-from negotiation.exact_numbers import write_json
+from negotiation.exact_numbers import ExactEncoder
 
 __all__ = ["LEFT_OUT", "JsonAnswer", "fields_of"]
 
@@ -31,29 +31,26 @@ class JsonAnswer(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Return the JSON as bytes; numbers that JSON does not know are refused."""
-        made: dict[int, dict[str, Any]] = {}
-
-        def once(answer: Any) -> dict[str, Any]:
-            # The encoder looks at everything twice; the answer keeps it all alive.
-            if id(answer) not in made:
-                made[id(answer)] = fields_of(answer)
-            return made[id(answer)]
-
-        return write_json(
-            content,
-            ensure_ascii=False,
-            allow_nan=False,
-            separators=(",", ":"),
-            default=once,
-        ).encode("utf-8")
+        return _ENCODER.encode(content).encode("utf-8")
 
 
 def fields_of(answer: Any) -> dict[str, Any]:
     """Return the keys of an answer with their values, for `json.dumps`."""
-    found = ((name, getattr(answer, name)) for name in _names_of(answer.__class__))
-    return {name: value for name, value in found if value is not LEFT_OUT}
+    names, may_lack = _names_of(answer.__class__)
+    found = {name: getattr(answer, name) for name in names}
+    if may_lack:
+        found = {key: value for key, value in found.items() if value is not LEFT_OUT}
+    return found
 
 
 @cache
-def _names_of(kind: type) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
+def _names_of(kind: type) -> tuple[tuple[str, ...], bool]:
+    """Return the names of the fields of a class, and if one of them may be left out."""
+    known = fields(kind)
+    may_lack = any(one.default is LEFT_OUT for one in known)
+    return tuple(one.name for one in known), may_lack
+
+
+_ENCODER: Final = ExactEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=fields_of
+)

@@ -114,17 +114,21 @@ class PlainCycle(RequestResponseCycle):
 
     def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         self.response_started = True
-        lengths = [value for name, value in headers if name == b"content-length"]
-        if lengths or status in BODILESS:
-            self._left = int(lengths[0]) if lengths and status not in BODILESS else 0
+        if status in BODILESS:
+            self._left = 0
         else:
-            headers.append((b"transfer-encoding", b"chunked"))
+            length = dict(headers).get(b"content-length")
+            if length is not None:
+                self._left = int(length)
+            else:
+                headers.append((b"transfer-encoding", b"chunked"))
         if CLOSE_HEADER in headers:
             self.keep_alive = False
         elif not self.keep_alive:
             headers.append(CLOSE_HEADER)
-        every = [*self.default_headers, *headers]
-        lines = b"".join(b"%b: %b\r\n" % one for one in every)
+        every, lines = [*self.default_headers, *headers], b""
+        for one in every:
+            lines += b"%b: %b\r\n" % one
         if ANSWER.fullmatch(lines) is None or lines.count(b"\n") != len(every):
             raise RuntimeError("a header of an answer has characters that may not be")
         self._head = b"HTTP/1.1 %d %b\r\n%b\r\n" % (

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -42,6 +42,7 @@ __all__ = [
     "give_scope",
     "integer_of",
     "endpoint_of",
+    "first_header",
     "operations_in",
     "post",
     "read_body",
@@ -90,8 +91,10 @@ class LocalScope(StrEnum):
 
     def covers(self, needed: LocalScope) -> bool:
         """Tell whether a request of this scope may do what needs another."""
-        order = list(LocalScope)
-        return order.index(self) >= order.index(needed)
+        return _ORDER.index(self) >= _ORDER.index(needed)
+
+
+_ORDER: Final = tuple(LocalScope)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,11 +323,17 @@ def adapter_of(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+def first_header(request: Request, name: bytes) -> bytes:
+    """Return the first header of a name in lower case; nothing if there is none."""
+    headers: list[tuple[bytes, bytes]] = request.scope["headers"]
+    return dict(reversed(headers)).get(name, b"")
+
+
 def check_type(request: Request, wanted: str) -> None:
     """Let a body pass that has a media type; ApiError for any other."""
     # A page of another site can send text/plain without asking first (CORS).
-    sent = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if sent != wanted:
+    sent = first_header(request, b"content-type")
+    if sent.partition(b";")[0].strip().lower() != wanted.encode():
         raise ApiError(415, f"the content type has to be {wanted}")
 
 
@@ -339,8 +348,13 @@ async def read_body(kind: type, request: Request) -> object:
 
 async def _read(request: Request, most: int) -> bytes:
     check_type(request, JSON_TYPE)
-    chunks, size = [], 0
-    async for chunk in request.stream():
+    chunks, size, more = [], 0, True
+    while more:
+        # What `Request.stream` does, which makes a generator for each request.
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk, more = message.get("body", b""), message.get("more_body", False)
         chunks.append(chunk)
         size += len(chunk)
         if size > most:
@@ -377,6 +391,8 @@ def _with_exact_numbers(body: Any, found: Json) -> object:
 
 
 def _check_query(operation: Operation, request: Request) -> None:
+    if not (operation.query or request.scope["query_string"]):
+        return
     known = {one.name: one for one in operation.query}
     given = request.query_params.multi_items()
     unknown = sorted({name for name, _ in given} - known.keys())

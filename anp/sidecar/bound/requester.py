@@ -80,6 +80,7 @@ class BoundRequester(BoundChannel):
         if self._works:
             self.dialogue.on_signal = self._heard
         self._reader = asyncio.create_task(self._run())
+        channel.take = self._take_now
 
     @property
     def alive(self) -> bool:
@@ -296,6 +297,19 @@ class BoundRequester(BoundChannel):
                 pass
             case _:
                 self._drop()
+
+    def _take_now(self, event: FrameReceived) -> bool:
+        """Take an answer in which nothing is unusual; see `Channel.take`."""
+        if event.frame.protocol_type is not ProtocolType.APPLICATION:
+            return False
+        try:
+            answer = self.protocol.decode_now(event.frame.data)
+        except NegotiationError:
+            # The reader meets it again, and acts on it.
+            return False
+        if answer is not None:
+            self._settle(answer)
+        return answer is not None
 
     async def _deliver(self, event: FrameReceived) -> None:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from dataclasses import dataclass, replace
 from weakref import ReferenceType, ref
@@ -238,7 +237,7 @@ class Caller:
     ) -> CallResult:
         demand, writes = Demand(request.need, request.arguments), self._store.writes
         key = request.peer, need_key(request.need), request.protocol
-        target, prepared = await self._by_route(key, request, demand)
+        target, prepared = await self._by_route(key, request, demand, writes)
         terms = self._terms(request, target, course.started)
         try:
             if prepared is None:
@@ -281,24 +280,38 @@ class Caller:
         )
 
     async def _by_route(
-        self, key: _RouteKey, request: CallRequest, demand: Demand
+        self,
+        key: _RouteKey,
+        request: CallRequest,
+        demand: Demand,
+        writes: int | None,
     ) -> tuple[LinkTarget, Prepared | None]:
         """Return the peer, and the request if the way of the last call still holds."""
         route = self._routes.get(key)
-        bound = None if route is None else route.held(self._store.writes)
+        bound = None if route is None else route.held(writes)
         if route is not None and bound is not None:
-            # Data that does not fit, or code that fails: the look-up decides.
-            with contextlib.suppress(NegotiationError):
-                if isinstance(bound, BoundRequester):
-                    return route.target, await BoundRequest.of(bound, demand)
-                candidate = route.candidate
-                assert candidate is not None
-                if self._binder.candidates.still_named(route.target, candidate, demand):
-                    prepared = self._binder.written(
-                        route.target, bound, candidate, demand
-                    )
-                    return route.target, prepared
+            try:
+                prepared = await self._on(route, bound, demand)
+            except NegotiationError:
+                # Data that does not fit, or code that fails: the look-up decides.
+                prepared = None
+            if prepared is not None:
+                return route.target, prepared
         return await self._target(request), None
+
+    async def _on(
+        self,
+        route: _Route,
+        bound: BoundRequester | WrittenRequester,
+        demand: Demand,
+    ) -> Prepared | None:
+        if isinstance(bound, BoundRequester):
+            return await BoundRequest.of(bound, demand)
+        candidate = route.candidate
+        assert candidate is not None, "the channel is no agreement's"
+        if not self._binder.candidates.still_named(route.target, candidate, demand):
+            return None
+        return self._binder.written(route.target, bound, candidate, demand)
 
     def _keep_route(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -151,7 +151,7 @@ class CallDesk:
                 f"{under_way} calls are under way, at most {most}; wait for one",
                 retry_after=1.0,
             )
-        call = KeptCall(secrets.token_hex(8), request, now=self._clock(), key=key)
+        call = KeptCall(os.urandom(8).hex(), request, now=self._clock(), key=key)
         call.by_owner = by_owner
         self._calls[call.id] = call
         if key is not None:
@@ -302,14 +302,15 @@ class CallDesk:
         )
         limit = request.timeout
         deadline = None if limit is None else time.monotonic() + limit
-        await self._end(call, self._attempt(call, request, deadline, self._again_after))
+        first = partial(self._attempt, call, request, deadline, self._again_after)
+        await self._end(call, first)
 
     async def _end(
-        self, call: KeptCall, attempt: Coroutine[Any, Any, CallResult | None]
+        self, call: KeptCall, attempt: Callable[[], Awaitable[CallResult | None]]
     ) -> None:
         """Make an attempt; the call ends with it unless there is to be another."""
         try:
-            result = await attempt
+            result = await attempt()
             if result is None:
                 return
             call.result = result
@@ -342,8 +343,8 @@ class CallDesk:
         call.next_attempt = None
         self._over.append(call)
         self._over_size += call.size
-        said = {"state": call.state.value, "problem": call.error}
-        self._tell(call, f"call.{call.state.value}", said)
+        said = {"state": str(call.state), "problem": call.error}
+        self._tell(call, f"call.{call.state}", said)
         for watcher in call.watchers:
             watcher.close()
         call.settled.set()
@@ -401,7 +402,7 @@ class CallDesk:
             if left is not None and left <= 0:
                 raise
             self._pause(call, exc, seconds := min(waits[0], left or waits[0]))
-            again = self._again(call, request, deadline, waits[1:], seconds)
+            again = partial(self._again, call, request, deadline, waits[1:], seconds)
             # The request that began the call is answered while it waits.
             self._carry_apart(call, self._end(call, again))
             return None

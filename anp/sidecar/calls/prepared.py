@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -238,7 +238,7 @@ class Prepared(ABC):
     def take_cost(self) -> Cost:
         """Return the cost so far, repairs and questions meanwhile included."""
         meanwhile = self._dialogue.messages - self._counted
-        return self._cost + Cost(messages=meanwhile)
+        return self._cost + Cost(messages=meanwhile) if meanwhile else self._cost
 
 
 class BoundRequest(Prepared):
@@ -279,7 +279,7 @@ class BoundRequest(Prepared):
         Raises:
             NegotiationError: Our code fails, or the protocol does not take the data.
         """
-        message_id = secrets.token_hex(8)
+        message_id = os.urandom(8).hex()
         data = await bound.protocol.encode(message_id, _object(demand.arguments))
         return cls(bound, demand, message_id, data, source=source, uri=uri, cost=cost)
 

@@ -10,8 +10,10 @@ from negotiation.mind import HalfRunner, OnStream
 from negotiation.rules.plan_run import (
     NotPlanned,
     ProviderRun,
+    ReadResponse,
     RequesterRun,
     StartedRequest,
+    Written,
 )
 
 __all__ = ["PlannedHalf", "code_told"]
@@ -59,32 +61,43 @@ class PlannedHalf:
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
         """Return the request's bytes; HalfError when the half cannot."""
-        self._check()
-        if isinstance(self._plan, RequesterRun):
-            try:
-                made = self._plan.encode_request(message_id, arguments)
-            except NotPlanned:
-                pass
-            else:
-                if self._is_due("encode_request"):
-                    source = await self._load()
-                    _same(made, await source.encode_request(message_id, arguments))
-                return made
+        written = self.encode_now(message_id, arguments)
+        if written is not None:
+            if self._is_due("encode_request"):
+                source = await self._load()
+                made = await source.encode_request(message_id, arguments)
+                _same(written.data, made)
+            return written.data
         return await (await self._load()).encode_request(message_id, arguments)
+
+    def encode_now(self, message_id: str, arguments: dict[str, Any]) -> Written | None:
+        """Return the request if the plan can write it; HalfError as all runs."""
+        self._check()
+        if not isinstance(self._plan, RequesterRun):
+            return None
+        try:
+            return self._plan.encode_request(message_id, arguments)
+        except NotPlanned:
+            return None
 
     async def decode_response(self, data: bytes) -> dict[str, Any]:
         """Return `message_id`, with `result`, `error` or, of an update, `update`."""
-        self._check()
-        if isinstance(self._plan, RequesterRun):
-            try:
-                found = self._plan.decode_response(data)
-            except NotPlanned:
-                pass
-            else:
-                if self._is_due("decode_response"):
-                    _same(found, await (await self._load()).decode_response(data))
-                return found
+        read = self.decode_now(data)
+        if read is not None:
+            if self._is_due("decode_response"):
+                _same(read.told, await (await self._load()).decode_response(data))
+            return read.told
         return await (await self._load()).decode_response(data)
+
+    def decode_now(self, data: bytes) -> ReadResponse | None:
+        """Return a response if the plan can read it; HalfError as all runs."""
+        self._check()
+        if not isinstance(self._plan, RequesterRun):
+            return None
+        try:
+            return self._plan.decode_response(data)
+        except NotPlanned:
+            return None
 
     async def read_message(self, kind: str, data: bytes) -> dict[str, Any]:
         """Return the values of a message whose bytes are not JSON."""

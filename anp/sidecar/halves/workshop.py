@@ -314,6 +314,10 @@ class _InTurns:
         await own_turn(PIECE)
         return await self._validator.validate_json(schema, data)
 
+    def fits(self, schema: Schema, data: bytes, value: Json) -> bool:
+        # It cannot wait for its turn; `validate_json` does.
+        return False
+
 
 @contextlib.contextmanager
 def _capability_errors() -> Iterator[None]:

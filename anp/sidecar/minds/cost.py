@@ -24,6 +24,9 @@ class Cost:
     "Price of those, as the owner set it; 0 where no prices are set."
 
     def __add__(self, other: Cost) -> Cost:
+        if other is NO_COST:
+            # As nearly always: a usual call costs nothing.
+            return self
         return Cost(
             messages=self.messages + other.messages,
             rounds=self.rounds + other.rounds,

@@ -90,6 +90,10 @@ class PeerFigures:
     "Time of the newest failure."
 
 
+NO_FIGURES: Final = PeerFigures()
+"Those of a peer with which nothing was measured."
+
+
 def health_of(figures: PeerFigures, *, away: bool, now: float) -> Health:
     """Return the health of a peer in one word.
 
@@ -203,7 +207,7 @@ class Measures:
         return next((one for one in found if one is not None), None)
 
     def _of(self, peer: str, capability: str) -> PeerFigures:
-        return self._figures.get((agent_name(peer), capability), PeerFigures())
+        return self._figures.get((agent_name(peer), capability), NO_FIGURES)
 
     def _keep(self, peer: str, capability: str, figures: PeerFigures) -> None:
         key = agent_name(peer), capability

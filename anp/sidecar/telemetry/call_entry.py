@@ -104,9 +104,9 @@ class CallEntry:
         for name in _NAMES:
             value = getattr(self, name)
             if isinstance(value, str):
-                text = clean(value, MAX_DID if name == "peer" else MAX_TEXT)
-                if text != value:
-                    texts[name] = text
+                most = MAX_DID if name == "peer" else MAX_TEXT
+                if len(value) > most or not value.isprintable():
+                    texts[name] = clean(value, most)
         return replace(self, **texts) if texts else self
 
     def to_json(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import heapq
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,13 +100,16 @@ class CallLog:
         self._lost = 0
         self._writing = asyncio.Lock()
         self._flushing: asyncio.Task[None] | None = None
-        self.ended: asyncio.Queue[CallEntry] = asyncio.Queue()
-        "Takes the entries of calls that have ended; `run` looks at them later."
-        self._first: CallEntry | None = None
-        "The entry that `run` took off and that still comes before those."
+        self._ended: deque[CallEntry] = deque()
+        self._came = asyncio.Event()
         self._history = History()
         self._began: float | None = clock()
         "Calls that ended before are not in the history yet; None when they are."
+
+    def put(self, entry: CallEntry) -> None:
+        """Take the entry of a call that has ended; `run` looks at it later."""
+        self._ended.append(entry)
+        self._came.set()
 
     def add(self, entry: CallEntry) -> None:
         """Take the entry of a call that has ended, at once."""
@@ -125,7 +129,7 @@ class CallLog:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._limit.interval):
-                    self._first = await self.ended.get()
+                    await self._came.wait()
                 # No call waits for this, and many are written at once.
                 await asyncio.sleep(FLUSH_INTERVAL)
             self._drain()
@@ -230,11 +234,9 @@ class CallLog:
         self._waiting.append((entry.direction, entry.line()))
 
     def _drain(self) -> None:
-        first, self._first = self._first, None
-        if first is not None:
-            self.add(first)
-        while not self.ended.empty():
-            self.add(self.ended.get_nowait())
+        self._came.clear()
+        while self._ended:
+            self.add(self._ended.popleft())
 
     def _count_suppressed(self, now: float) -> None:
         """Take an entry for the failed calls of each interval that is over."""

@@ -83,7 +83,7 @@ class TraceContext:
 
 
 def _caller_trace(scope: Scope) -> Context | None:
-    if all(name != b"traceparent" for name, _ in scope["headers"]):
+    if b"traceparent" not in dict(scope["headers"]):
         return None
     headers = {
         name.decode("latin-1"): value.decode("latin-1")

@@ -29,6 +29,7 @@ from negotiation.rules.plan_run import (
 from negotiation.rules.rules import published_document
 from negotiation.schema.intake import prepared
 from negotiation.schema.samples import make_samples
+from negotiation.strict_json import parse_json
 from sandbox.frames import pack, unpack
 from sandbox.worker.worker import _Worker
 from tests.negotiation.formats import strict
@@ -126,6 +127,11 @@ def same(one: Any, other: Any) -> bool:
     return repr(one) == repr(other)
 
 
+def parsed(data: bytes) -> Any:
+    """Parse a message as the judge of messages would."""
+    return parse_json(data, max_size=len(data))
+
+
 def compared_requester(
     plan: RequesterRun, source: InWorker, data: list[Any], raw: list[bytes]
 ) -> int:
@@ -136,14 +142,16 @@ def compared_requester(
             written = plan.encode_request("m1", arguments)
         except NotPlanned:
             continue
-        assert written == source.call("encode_request", "m1", arguments)
+        assert written.data == source.call("encode_request", "m1", arguments)
+        assert same(written.values, parsed(written.data))
         done += 1
     for one in raw:
         try:
             read = plan.decode_response(one)
         except NotPlanned:
             continue
-        assert same(read, source.call("decode_response", one))
+        assert same(read.told, source.call("decode_response", one))
+        assert same(read.values, parsed(one))
         done += 1
     return done
 
@@ -194,7 +202,7 @@ def both_ways(
     if requester is not None:
         for arguments in given:
             try:
-                requests.append(requester[0].encode_request("m", arguments))
+                requests.append(requester[0].encode_request("m", arguments).data)
             except NotPlanned:
                 continue
     if provider is not None:

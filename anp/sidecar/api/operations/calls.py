@@ -30,6 +30,7 @@ from anp.sidecar.api.table import (
     LocalScope,
     Query,
     check_scope,
+    first_header,
     get,
     integer_of,
     post,
@@ -485,6 +486,8 @@ def _accepted(call: KeptCall) -> Response:
 
 
 def _wants_async(request: Request) -> bool:
+    if not first_header(request, b"prefer"):
+        return False
     preferred = ",".join(request.headers.getlist("prefer"))
     names = (one.partition(";")[0].strip().lower() for one in preferred.split(","))
     return "respond-async" in names

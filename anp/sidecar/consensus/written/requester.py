@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import secrets
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
+from anp.channel.core.events import FrameReceived
 from anp.errors import CallError, ErrorKind, no_answer, told_by_peer
 from anp.protocols.envelope.discovery import read_page
 from anp.protocols.envelope.messages import EnvelopeAction
@@ -119,10 +120,12 @@ class WrittenRequester(WrittenChannel):
         self._on_end = on_end
         self._pending: dict[str, _Waiting] = {}
         self._calls = 0
-        if works(channel):
+        self._works = works(channel)
+        if self._works:
             self.dialogue.on_signal = self._heard
         self._driver.start()
         self._reader = asyncio.create_task(self._read())
+        channel.take = self._take_now
 
     @property
     def alive(self) -> bool:
@@ -263,9 +266,9 @@ class WrittenRequester(WrittenChannel):
         """Send a request, or ask for the answer to one that was sent before."""
         announced = None
         known = request.id
-        if works(self.channel) and not known:
+        if self._works and not known:
             # Without the id of its envelope no signal would find the call.
-            request.id = secrets.token_hex(16)
+            request.id = os.urandom(16).hex()
             deadline = None
             if call.timeout is not None:
                 data = {"milliseconds": round(left * 1000)}
@@ -300,6 +303,13 @@ class WrittenRequester(WrittenChannel):
                 _fail(waiting.answer, lost)
             case _:
                 pass
+
+    def _take_now(self, event: FrameReceived) -> bool:
+        """Take a message of the protocol; see `Channel.take`."""
+        if event.frame.protocol_type is not ProtocolType.APPLICATION:
+            return False
+        self._driver.receive(event.frame.data)
+        return True
 
     async def _read(self) -> None:
         """Take in what the peer sends, until the channel ends."""

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.sidecar.api.connections import ConnectionLimits, Lobby
+from anp.sidecar.api.connections import (
+    CONNECTION,
+    ApiConnection,
+    ConnectionLimits,
+    HangUp,
+    Lobby,
+)
+from anp.sidecar.api.servers import served, unix_listener
+from tests.waiting import until
 
 LIMITS = ConnectionLimits(max_strangers=3, max_known=2)
 
@@ -82,3 +94,53 @@ def test_no_share_is_ever_over_its_limit(steps: list[tuple[str, int]]) -> None:
             known.discard(gone)
         assert len(known) <= LIMITS.max_known
         assert len(inside - known) <= LIMITS.max_strangers
+
+
+async def test_an_idle_connection_is_ended_without_a_timer_of_its_own(
+    tmp_path: Path,
+) -> None:
+    found: list[ApiConnection] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        found.append(scope["state"][CONNECTION])
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    path = tmp_path / "socket"
+    limits = ConnectionLimits(look_seconds=0.01)
+    async with (
+        asyncio.timeout(20),
+        served(unix_listener(path), app, name="socket", limits=limits),
+    ):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"GET / HTTP/1.1\r\nHost: anpd\r\n\r\n")
+        answer = await reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 204")
+        (connection,) = found
+        assert connection.timeout_keep_alive_task is None
+        connection.timeout_keep_alive = 0
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_who_hangs_up_is_noticed_at_once(tmp_path: Path) -> None:
+    told = asyncio.Event()
+    seen: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        with HangUp(scope, told.set):
+            seen.append("begun")
+            await told.wait()
+        with HangUp(scope, lambda: seen.append("known already")):
+            pass
+
+    path = tmp_path / "socket"
+    async with (
+        asyncio.timeout(20),
+        served(unix_listener(path), app, name="socket", limits=ConnectionLimits()),
+    ):
+        _, writer = await asyncio.open_unix_connection(path)
+        writer.write(b"GET / HTTP/1.1\r\nHost: anpd\r\n\r\n")
+        await until(lambda: bool(seen))
+        writer.close()
+        await until(lambda: seen == ["begun", "known already"])

@@ -11,11 +11,12 @@ import pytest
 
 import anp.sidecar.calls.events as events
 import anp.sidecar.calls.journal as journal
-from anp.errors import BusyError, UnknownError
+from anp.errors import BusyError, CallError, ErrorKind, UnknownError
 from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
 from anp.sidecar.calls.events import EventHub
 from anp.sidecar.calls.journal import CallDesk
 from negotiation.need import Need
+from tests.waiting import until
 
 REQUEST = CallRequest(peer="p", need=Need("t"), arguments={})
 
@@ -155,3 +156,58 @@ async def test_agents_cannot_take_the_owners_places() -> None:
             stack.enter_context(hub.subscribe())
         assert not hub.has_room(by_owner=True)
     await desk.close()
+
+
+async def test_a_call_that_is_waited_for_needs_no_second_task() -> None:
+    tasks: list[set[asyncio.Task[Any]]] = []
+
+    async def carry(request: CallRequest) -> CallResult:
+        await asyncio.sleep(0)
+        tasks.append(asyncio.all_tasks())
+        return result(1)
+
+    desk = CallDesk(carry, EventHub())
+    before = asyncio.all_tasks()
+    call = await desk.open(REQUEST)
+    await desk.settle(call)
+    assert call.state is CallState.DONE
+    assert tasks == [before]
+
+
+async def test_a_call_that_waits_for_approval_goes_on_without_its_request() -> None:
+    answers: list[Any] = [CallError(ErrorKind.APPROVAL_PENDING, "asked"), result(1)]
+
+    async def carry(request: CallRequest) -> CallResult:
+        answer = answers.pop(0)
+        if isinstance(answer, CallError):
+            raise answer
+        found: CallResult = answer
+        return found
+
+    desk = CallDesk(carry, EventHub(), again_after=(60.0,))
+    call = await desk.open(REQUEST)
+    await desk.settle(call)
+    states = [call.state]
+    call.decided.set()
+    await until(lambda: call.is_over)
+    assert [*states, call.state] == [CallState.WAITING, CallState.DONE]
+    assert not answers
+
+
+@pytest.mark.parametrize("moment", ["not carried", "not begun", "waits"])
+async def test_a_call_can_be_taken_back_at_any_moment(moment: str) -> None:
+    async def carry(request: CallRequest) -> CallResult:
+        raise CallError(ErrorKind.APPROVAL_PENDING, "asked")
+
+    desk = CallDesk(carry, EventHub(), again_after=(60.0,))
+    begin = desk.start if moment == "not begun" else desk.open
+    call = await begin(REQUEST)
+    if moment == "waits":
+        await desk.settle(call)
+    await desk.cancel(call)
+    await until(lambda: call.is_over)
+    assert call.state is CallState.CANCELLED
+    assert isinstance(call.error, CallError)
+    # Nobody carries it any more, and it has no place among those under way.
+    await desk.settle(call)
+    assert len(desk._calls) == len(desk._over) == 1

@@ -15,7 +15,7 @@ from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import Demand, HalfSource, Offer
 from negotiation.need import Capability, Need
 from negotiation.rules.halves import write_half
-from negotiation.rules.plan_run import RequesterRun
+from negotiation.rules.plan_run import RequesterRun, Written
 from negotiation.rules.rules import RulesMind, propose, published_document
 from sandbox.pool.pool import Sandbox, SandboxConfig
 from tests.clauses import clause
@@ -152,8 +152,9 @@ async def test_a_plan_that_differs_from_its_source_is_not_used(
 ) -> None:
     encode = RequesterRun.encode_request
 
-    def other(run: RequesterRun, message_id: str, arguments: dict[str, Any]) -> bytes:
-        return encode(run, message_id, arguments) + b" "
+    def other(run: RequesterRun, message_id: str, arguments: dict[str, Any]) -> Written:
+        written = encode(run, message_id, arguments)
+        return written._replace(data=written.data + b" ")
 
     monkeypatch.setattr(RequesterRun, "encode_request", other)
     with pytest.raises(HalfError, match="another result than its plan"):

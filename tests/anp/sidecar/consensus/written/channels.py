@@ -73,7 +73,9 @@ class _End:
         number = message_id or f"e{len(self.link.sent)}"
         self.link.sent.append((self.index, frame))
         other = self.link.ends[1 - self.index]
-        other.deliver(FrameReceived(channel_id, frame, number))
+        # Not within the call that sends it, as over a wire.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(other.deliver, FrameReceived(channel_id, frame, number))
         return number
 
     async def close_channel(
