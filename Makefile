@@ -306,6 +306,7 @@ bench: venv a2a-env
 	$(BIN)/python -m bench.call
 	$(BIN)/python -m bench.direct
 	$(BIN)/python -m bench.face
+	$(BIN)/python -m bench.first_call
 	$(BIN)/python -m bench.frames
 	$(BIN)/python -m bench.ready
 	$(BIN)/python -m bench.sandbox

@@ -15,6 +15,7 @@ import shutil
 import sqlite3
 import threading
 import time
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -64,6 +65,10 @@ SETTINGS: Final[dict[str, Any]] = {
     "sqlite_synchronous": 2,
 }
 "Every setting of diskcache 5, so that none is taken from the file."
+
+MADE: Final = zlib.crc32(f"{diskcache.__version__} {SETTINGS}".encode()) & 0x7FFF_FFFF
+"""Number in the head of a file (PRAGMA user_version) whose tables and settings were all
+written by this version of the library with `SETTINGS`."""
 
 
 class PlainDisk(diskcache.Disk):  # type: ignore[misc]  # diskcache has no types
@@ -122,6 +127,7 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
         """Open or make the database in `folder`."""
         try:
             super().__init__(folder, timeout=timeout, disk=PlainDisk, **SETTINGS)
+            self._sql(f"PRAGMA user_version = {MADE}")
         except BaseException:
             # Its connection would keep others out for as long as the error is known.
             if hasattr(self, "_local"):
@@ -171,12 +177,17 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
             self._con.rollback()
 
     @classmethod
-    def as_found(cls, folder: str, *, timeout: float) -> PlainCache:
+    def as_found(
+        cls, folder: str, *, timeout: float, alone: bool = False
+    ) -> PlainCache:
         """Open a database that is there, and write nothing.
 
-        diskcache stores its settings whenever it opens a database, which a full disk
-        refuses. Nobody else can open the database meanwhile: SQLite then keeps in
-        memory the index for which there may be no room on the disk, either.
+        diskcache stores its settings whenever it opens a database, each in a
+        transaction of its own, which takes long and which a full disk refuses.
+
+        Args:
+            alone: Nobody else can open the database meanwhile: SQLite then keeps in
+                memory the index for which a full disk may have no room, either.
         """
         cache: PlainCache = cls.__new__(cls)
         cache._directory, cache._timeout = folder, timeout
@@ -187,7 +198,8 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
         connection = sqlite3.connect(
             os.path.join(folder, DBNAME), timeout=timeout, isolation_level=None
         )
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        if alone:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         for name in ("cache_size", "mmap_size", "synchronous"):
             connection.execute(f"PRAGMA {name} = {SETTINGS[f'sqlite_{name}']}")
         cache._local.con, cache._local.pid = connection, os.getpid()
@@ -403,7 +415,8 @@ class Database:
         # SQLite gives its other files the mode of this one.
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         try:
-            self._inspect(file)
+            if self._inspect(file):
+                return PlainCache.as_found(folder, timeout=self._lock_timeout)
             return PlainCache(folder, timeout=self._lock_timeout)
         except sqlite3.OperationalError as exc:
             if not _has_no_room(exc):
@@ -415,9 +428,9 @@ class Database:
                 # Another process uses it; what is wrong is the room all the same.
                 raise exc from None
         logger.error("store opened on a full disk, nothing new is kept folder=%s", file)
-        return PlainCache.as_found(folder, timeout=self._lock_timeout)
+        return PlainCache.as_found(folder, timeout=self._lock_timeout, alone=True)
 
-    def _inspect(self, file: str, *, alone: bool = False) -> None:
+    def _inspect(self, file: str, *, alone: bool = False) -> bool:
         """Look at the file before diskcache does: it trusts what it finds.
 
         It would wait a minute for a lock, and set any attribute and PRAGMA that the
@@ -425,6 +438,9 @@ class Database:
 
         Args:
             alone: Open it as `PlainCache.as_found` does.
+
+        Returns:
+            True if all of it was made by this version of diskcache.
         """
         connection = sqlite3.connect(
             file, timeout=self._lock_timeout, isolation_level=None
@@ -433,6 +449,8 @@ class Database:
             if alone:
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("BEGIN IMMEDIATE")
+            made = connection.execute("PRAGMA user_version").fetchone() == (MADE,)
+            journal = connection.execute("PRAGMA journal_mode").fetchone()
             tables = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table'"
             )
@@ -457,6 +475,7 @@ class Database:
             connection.execute("ROLLBACK")
         finally:
             connection.close()
+        return made and journal == ("wal",) and {"Settings", "Cache"} <= names
 
 
 def _has_no_room(exc: sqlite3.Error) -> bool:

@@ -16,4 +16,5 @@
 * `exchange`: the negotiation itself, and the dialogue after it.
 * `cases`: test cases.
 * `consensus`: protocols that are known by a URI.
+* `late_patterns`: patterns of our own that are compiled when they are first used.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
@@ -279,9 +280,19 @@ _CLASSES: tuple[type[MetaMessage], ...] = (
     ChannelClose,
     CallSignal,
 )
-_READERS: dict[str, TypeAdapter[MetaMessage]] = {
-    kind.action.value: TypeAdapter(kind) for kind in _CLASSES
-}
+_KINDS: dict[str, type[MetaMessage]] = {kind.action.value: kind for kind in _CLASSES}
+
+
+@cache
+def reader_of(action: str) -> TypeAdapter[MetaMessage]:
+    """Return what reads messages of one action; made at its first use, being slow."""
+    return TypeAdapter(_KINDS[action])
+
+
+def prepare() -> None:
+    """Make every reader now, and the names with which messages are written."""
+    for action in _KINDS:
+        _wire_names(action)
 
 
 def parse_meta(data: bytes) -> MetaMessage:
@@ -306,7 +317,7 @@ def parse_meta(data: bytes) -> MetaMessage:
     if not isinstance(value, dict):
         raise MessageError(MessageFault.NOT_JSON, "not a JSON object")
     action = value.get("action")
-    reader = _READERS.get(action) if isinstance(action, str) else None
+    reader = reader_of(action) if isinstance(action, str) and action in _KINDS else None
     if reader is None:
         # `verificationProtocol` is not supported either: the seed only names it
         # (ANP-Q11).
@@ -324,7 +335,7 @@ def render_meta(message: MetaMessage) -> bytes:
         MisuseError: A text of ours cannot be written as UTF-8.
     """
     content: dict[str, Any] = {"action": message.action.value}
-    for field, name in _WIRE_NAMES[type(message)]:
+    for field, name in _wire_names(message.action.value):
         value = getattr(message, field)
         if value is not None and (name != "modificationSummary" or value):
             content[name] = value
@@ -369,14 +380,9 @@ def _message_error(action: str, error: ValidationError) -> MessageError:
     )
 
 
-def _wire_names(kind: type[MetaMessage]) -> tuple[tuple[str, str], ...]:
+@cache
+def _wire_names(action: str) -> tuple[tuple[str, str], ...]:
     """Return (field, name on the wire) of one class, in the order of the seed."""
-    adapter = _READERS[kind.action.value]
-    properties = adapter.json_schema(by_alias=True)["properties"]
-    names = [field.name for field in fields(kind)]
+    properties = reader_of(action).json_schema(by_alias=True)["properties"]
+    names = [field.name for field in fields(_KINDS[action])]
     return tuple(zip(names, properties, strict=True))
-
-
-_WIRE_NAMES: dict[type[MetaMessage], tuple[tuple[str, str], ...]] = {
-    kind: _wire_names(kind) for kind in _CLASSES
-}

@@ -15,6 +15,7 @@ from typing import Final
 from negotiation.document.markdown import MarkdownSection, read_outline
 from negotiation.errors import NOT_RUN, JsonError
 from negotiation.exact_numbers import write_json
+from negotiation.late_patterns import late_pattern
 from negotiation.need import Capability
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
@@ -40,9 +41,11 @@ MAX_ITEMS: Final = 64
 REFUSAL: Final = "# Refusal"
 "First line of an answer without an output, which no output has in that place."
 
-NEED_WORDS: Final = re.compile(r"\s*(requirements?|needs?|tasks?|需求|任务)", re.I)
-INPUT_WORDS: Final = re.compile(r"\s*(inputs?|data|arguments?|parameters?|输入)", re.I)
-ITEM: Final = re.compile(r"\s{0,8}[-*+]\s{1,4}([^:\uff1a\n]{1,200})[:\uff1a]\s?(.*)")
+NEED_WORDS: Final = late_pattern(r"\s*(requirements?|needs?|tasks?|需求|任务)", re.I)
+INPUT_WORDS: Final = late_pattern(
+    r"\s*(inputs?|data|arguments?|parameters?|输入)", re.I
+)
+ITEM: Final = late_pattern(r"\s{0,8}[-*+]\s{1,4}([^:\uff1a\n]{1,200})[:\uff1a]\s?(.*)")
 QUOTES: Final = "*`\"' "
 TEXT_NAMES: Final = ("text", "message", "question", "query", "prompt", "input")
 "Names of a property that takes a whole text, the most likely first."

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from negotiation.errors import FailureKind, NegotiationError
+from negotiation.late_patterns import late_pattern
 from negotiation.messages import ProtocolNegotiation, Status
 
 __all__ = [
@@ -19,10 +20,10 @@ __all__ = [
     "calls_told",
 ]
 
-CALLS: Final = re.compile(r"Calls (`[^`\n]{1,200}`(, `[^`\n]{1,200}`)*)\.")
+CALLS: Final = late_pattern(r"Calls (`[^`\n]{1,200}`(, `[^`\n]{1,200}`)*)\.")
 "Words of a provider that go with an acceptance."
 
-OFFERED: Final = re.compile(
+OFFERED: Final = late_pattern(
     r"^- `([^`\n]{1,200})` \((?:changes nothing|may change something)\)", re.MULTILINE
 )
 "A capability in a document in the provider's own terms."

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from sandbox.exact_numbers import number_text, read_number
 
-__all__ = ["PlainSchemas", "parse_strict"]
+__all__ = ["PlainSchemas", "parse_strict", "surely_schema"]
 
 MAX_NODES: Final = 2_000
 "Schemas in one schema, where one that is referred to twice counts twice."
@@ -280,6 +280,81 @@ _SIMPLE: Final[dict[str, Callable[[Any], Check]]] = {
     "minProperties": _bounded("object", _least),
     "maxProperties": _bounded("object", _most),
 }
+
+
+def surely_schema(schema: Any) -> bool:
+    """Return True if a value surely is a schema without patterns; False says nothing.
+
+    As the metaschema of 2020-12 has it; keywords that it does not name say nothing.
+    """
+    return _is_plain(schema, [MAX_NODES], MAX_SCHEMA_DEPTH) and _is_schema(schema)
+
+
+def _is_schema(schema: Any) -> bool:
+    if type(schema) is not dict:
+        return type(schema) is bool
+    return all(name in _FORMS and _FORMS[name](value) for name, value in schema.items())
+
+
+def _is_scalar(value: Any) -> bool:
+    return type(value) not in {dict, list}
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _are_types(value: Any) -> bool:
+    if type(value) is list:
+        return bool(value) and _are_names(value) and set(value) <= _TYPES.keys()
+    return type(value) is str and value in _TYPES
+
+
+def _are_names(value: Any) -> bool:
+    return (
+        type(value) is list
+        and all(type(one) is str for one in value)
+        and len(set(value)) == len(value)
+    )
+
+
+def _are_schemas(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(map(_is_schema, value))
+
+
+def _are_named_schemas(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_schema, value.values()))
+
+
+_FORMS: Final[dict[str, Callable[[Any], bool]]] = {
+    "$schema": lambda value: type(value) is str and value == DIALECT,
+    "$ref": lambda value: type(value) is str and bool(REFERENCE.fullmatch(value)),
+    "type": _are_types,
+    "required": _are_names,
+    "enum": lambda value: type(value) is list and all(map(_is_scalar, value)),
+    **dict.fromkeys(("const", "default"), _is_scalar),
+    **dict.fromkeys(("items", "additionalProperties"), _is_schema),
+    **dict.fromkeys(("anyOf", "allOf", "oneOf"), _are_schemas),
+    **dict.fromkeys(("properties", "$defs"), _are_named_schemas),
+    **dict.fromkeys(
+        ("title", "description", "format", "$comment"),
+        lambda value: type(value) is str,
+    ),
+    **dict.fromkeys(
+        ("deprecated", "readOnly", "writeOnly"), lambda value: type(value) is bool
+    ),
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number
+    ),
+    **dict.fromkeys(
+        (
+            *("minLength", "maxLength", "minItems", "maxItems"),
+            *("minProperties", "maxProperties"),
+        ),
+        _is_size,
+    ),
+}
+"Keywords, and the forms of their values, which need no look at anything else."
 
 
 class PlainSchemas:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -246,13 +246,19 @@ class Daemon:
             stack.push_async_callback(self.call_log.close)
             stack.push_async_callback(self.sandbox.close)
             stack.push_async_callback(self.validator.close)
-            # Each has a fork server to start, which takes as long as all the rest.
-            await asyncio.gather(self.sandbox.start(), self.validator.start())
             if self.endpoint is not None:
                 stack.push_async_callback(self.endpoint.close)
             stack.push_async_callback(self.attaching.close)
             stack.push_async_callback(self.consensus.close)
-            await self.reload()
+            specs = self.attaching.read(self.config.attach)
+            # Processes of their own, which load side by side: a fork server each, and
+            # the attached programs.
+            with _first_error():
+                async with asyncio.TaskGroup() as starting:
+                    starting.create_task(self.sandbox.start())
+                    starting.create_task(self.validator.start())
+                    starting.create_task(self.attaching.reload(specs))
+            await self.consensus.load()
             # Halves of the owner's protocols are ready before the first hello.
             await self.consensus.settle()
             # Before a peer can ask for a file.
@@ -353,3 +359,12 @@ class Daemon:
         known = WellKnown(self.did, self.url, daemon_version(), listed)
         own = {} if self.own_web is None else self.own_web.pages()
         return {**pages, **own, PATH: ("application/json", make_well_known(known))}
+
+
+@contextlib.contextmanager
+def _first_error() -> Iterator[None]:
+    """Raise the first error of a group of tasks as itself."""
+    try:
+        yield
+    except BaseExceptionGroup as exc:
+        raise exc.exceptions[0] from exc

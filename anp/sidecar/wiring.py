@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from anp.channel.channel import Channel
 from anp.channel.dialler import Dialler
@@ -83,10 +84,13 @@ from cache.parts.agreements import Imported
 from cache.store import Store, open_store
 from negotiation.consensus.written import WrittenLimits
 from negotiation.exchange.limits import DialogueLimits
-from negotiation.llm.asking.endpoint import ModelEndpoint
 from negotiation.mind import Offer
 from sandbox.pool.pool import Sandbox, SandboxConfig
 from sandbox.pool.validation import SchemaValidator
+
+if TYPE_CHECKING:
+    # Loaded where the owner set a model.
+    from negotiation.llm.asking.endpoint import ModelEndpoint
 
 __all__ = [
     "CallParts",

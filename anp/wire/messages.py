@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -345,15 +346,27 @@ Message = (
     | Response
 )
 
-_READERS: dict[str, TypeAdapter[Any]] = {
-    "sourceHello": TypeAdapter(SourceHello),
-    "destinationHello": TypeAdapter(DestinationHello),
-    "finished": TypeAdapter(Finished),
-    "message": TypeAdapter(_EnvelopeFields),
-    "heartbeat": TypeAdapter(Heartbeat),
-    "register": TypeAdapter(Register),
-    "response": TypeAdapter(Response),
+_KINDS: dict[str, type] = {
+    "sourceHello": SourceHello,
+    "destinationHello": DestinationHello,
+    "finished": Finished,
+    "message": _EnvelopeFields,
+    "heartbeat": Heartbeat,
+    "register": Register,
+    "response": Response,
 }
+
+
+@cache
+def reader_of(kind: str) -> TypeAdapter[Any]:
+    """Return what reads messages of one kind; made at its first use, which is slow."""
+    return TypeAdapter(_KINDS[kind])
+
+
+def prepare() -> None:
+    """Make every reader now."""
+    for kind in _KINDS:
+        reader_of(kind)
 
 
 def parse_message(text: str | bytes, *, max_size: int) -> Message:
@@ -373,10 +386,10 @@ def parse_message(text: str | bytes, *, max_size: int) -> Message:
     if not isinstance(value, dict):
         raise UnreadableMessage("the message is not a JSON object")
     kind = value.get("type")
-    if not isinstance(kind, str) or kind not in _READERS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise UnreadableMessage(f"unknown message type {kind!r:.60}", value)
     try:
-        read = _READERS[kind].validate_python({**value, "raw": value})
+        read = reader_of(kind).validate_python({**value, "raw": value})
     except PeerError as exc:
         raise UnreadableMessage(exc.detail, value) from None
     except ValidationError as exc:

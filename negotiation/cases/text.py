@@ -20,6 +20,7 @@ from typing import Final
 from negotiation.cases.case import MAX_CASES, MAX_DATA, TestCase
 from negotiation.document.shape import Document
 from negotiation.errors import CasesError, JsonError
+from negotiation.late_patterns import late_pattern
 from negotiation.messages import MAX_TEXT_SIZE
 from negotiation.strict_json import parse_json
 
@@ -53,18 +54,18 @@ One is a code that halves pass on, one is no HTTP status, and one is a server er
 """
 
 # The first words of our own texts are recognised before all others.
-_OURS: Final = re.compile(r"(a good result|an error)\b", re.IGNORECASE)
-_BAD: Final = re.compile(
+_OURS: Final = late_pattern(r"(a good result|an error)\b", re.IGNORECASE)
+_BAD: Final = late_pattern(
     r"error|fail|not found|invalid|reject|refus|\b[45]\d\d\b"
     r"|错误|失败|不存在|异常|无效|拒绝|未找到",
     re.IGNORECASE,
 )
-_GOOD: Final = re.compile(r"good|succe|\bok\b|\b200\b|成功|正常", re.IGNORECASE)
-_OWN: Final = re.compile(
+_GOOD: Final = late_pattern(r"good|succe|\bok\b|\b200\b|成功|正常", re.IGNORECASE)
+_OWN: Final = late_pattern(
     r"An error, as the capability fails with ([\w.-]{1,64}) \(([^()]{1,200})\)",
     re.ASCII,
 )
-_CODE: Final = re.compile(r"(?<![0-9A-Za-z])[1-9][0-9]{2}(?![0-9A-Za-z])")
+_CODE: Final = late_pattern(r"(?<![0-9A-Za-z])[1-9][0-9]{2}(?![0-9A-Za-z])")
 
 
 def kind_said(words: str) -> bool | None:
@@ -108,11 +109,11 @@ def failure_said(words: str) -> tuple[str, str]:
 MAX_TRIES: Final = 8
 "Largest number of brackets in one body at which a JSON value is tried."
 
-_FENCE: Final = re.compile(
+_FENCE: Final = late_pattern(
     r"([ \t]{0,12})(`{3,}|~{3,})[ \t]{0,4}([A-Za-z0-9_+-]{0,20})"
 )
-_BRACKET: Final = re.compile(r"[{\[]")
-_HEX: Final = re.compile(r"[0-9A-Fa-f]+")
+_BRACKET: Final = late_pattern(r"[{\[]")
+_HEX: Final = late_pattern(r"[0-9A-Fa-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,13 +278,13 @@ _LEAD: Final = (
     r"(?P<mark>\#{1,6}[ \t]{0,4}|[-*+•][ \t]{1,4}|\d{1,2}[.)、][ \t]{0,4})?"
     r"(?P<bold>\*{2}|_{2})?[ \t]{0,2}"
 )
-_HEADING: Final = re.compile(
+_HEADING: Final = late_pattern(
     _LEAD + r"(?:测试用例|測試用例|用例|test[ \t_-]?case|case(?=[ \t]?\d))"
     r"[ \t]{0,3}[#№]?[ \t]{0,2}(?P<number>\d{1,4}|[一二三四五六七八九十]{1,3})?"
     r"(?P<rest>(?:\*{2}|_{2})?(?:$|[ \t]|[:\uff1a.、,(\uff08–—-]))",
     re.IGNORECASE,
 )
-_SEPARATED: Final = re.compile(
+_SEPARATED: Final = late_pattern(
     r"(?:\*{2}|_{2})?[ \t]{0,3}(?:$|[:\uff1a.、,(\uff08–—-])"
 )
 "Text after the number of a heading that has no other mark of a heading."
@@ -294,7 +295,7 @@ _LABELS: Final = (
     r"(?: (?:data|message|body|bytes))?"
     r"|(?:the )?(?:test )?expected(?: (?:test )?(?:result|outcome|status|output))?"
 )
-_ITEM: Final = re.compile(
+_ITEM: Final = late_pattern(
     _LEAD + rf"(?P<label>{_LABELS})[ \t]{{0,2}}"
     r"(?:[(\uff08][^()\uff08\uff09]{0,60}[)\uff09])?[ \t]{0,2}"
     r"(?:(?P<colon>(?:\*{2}|_{2})?[ \t]{0,2}[:\uff1a](?:\*{2}|_{2})?)"

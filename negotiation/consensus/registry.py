@@ -8,7 +8,6 @@ comes from a peer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +16,7 @@ from typing import Final
 
 from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 from negotiation.errors import NegotiationError
+from negotiation.late_patterns import late_pattern
 
 __all__ = [
     "MAX_CANDIDATES",
@@ -43,8 +43,8 @@ MAX_SUMMARY: Final = 500
 
 # RFC 3986: a scheme, and only characters that a URI may have. Fragments are excluded,
 # as they name a part of something.
-_URI: Final = re.compile(r"[a-z][a-z0-9+.-]{1,31}:[A-Za-z0-9._~:/?@!$&'()*+,;=%-]+")
-_VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_URI: Final = late_pattern(r"[a-z][a-z0-9+.-]{1,31}:[A-Za-z0-9._~:/?@!$&'()*+,;=%-]+")
+_VERSION: Final = late_pattern(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 
 class RegistryError(NegotiationError):

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from negotiation.late_patterns import late_pattern
+
 __all__ = ["Fence", "JsonText", "Outline", "MarkdownSection", "read_outline"]
 
 MAX_CANDIDATES: Final = 64
@@ -28,14 +30,14 @@ MAX_SCANNED: Final = 1024 * 1024
 MAX_OPEN: Final = 64
 "Largest number of braces and brackets open at one place."
 
-HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|(?=[^#\s!]))(.*)")
-BOLD_HEADING: Final = re.compile(
+HEADING: Final = late_pattern(r" {0,3}(#{1,6})(?:[ \t]+|(?=[^#\s!]))(.*)")
+BOLD_HEADING: Final = late_pattern(
     r" {0,3}(?:\*\*|__)([^*_]{1,120})(?:\*\*|__)[:\uff1a]?\s*"
 )
-FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*")
+FENCE: Final = late_pattern(r"[ \t]*(`{3,}|~{3,})[ \t]*([^`\s]*)[^`]*")
 # Matches one token; possessive quantifiers prevent a string that is never closed from
 # being tried again from every quote in it.
-TOKEN: Final = re.compile(r'"(?:[^"\\\n]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
+TOKEN: Final = late_pattern(r'"(?:[^"\\\n]++|\\.)*+"?+|[\[\]{}]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

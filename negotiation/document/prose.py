@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Final
 
 from negotiation.document.markdown import MarkdownSection, Outline
+from negotiation.late_patterns import late_pattern
 
 __all__ = [
     "DocumentPart",
@@ -28,24 +29,24 @@ __all__ = [
     "part_said",
 ]
 
-REQUEST_WORDS: Final = re.compile(r"request|input|请求|請求|输入", re.IGNORECASE)
-RESPONSE_WORDS: Final = re.compile(
+REQUEST_WORDS: Final = late_pattern(r"request|input|请求|請求|输入", re.IGNORECASE)
+RESPONSE_WORDS: Final = late_pattern(
     r"respon[sd]|reply|replies|answer|result|output|响应|響應|返回|回复|应答|结果|输出",
     re.IGNORECASE,
 )
-ERROR_WORDS: Final = re.compile(r"error|fail|exception|错误|异常|失败", re.IGNORECASE)
-NEED_WORDS: Final = re.compile(
+ERROR_WORDS: Final = late_pattern(r"error|fail|exception|错误|异常|失败", re.IGNORECASE)
+NEED_WORDS: Final = late_pattern(
     r"\s*[\d.、)）]*\s*(?:(?:requirements?|needs?|purpose|goals?|tasks?)\b"
     r"|需求|目的|目标|任务).*",
     re.IGNORECASE,
 )
-ENCODING_WORDS: Final = re.compile(
+ENCODING_WORDS: Final = late_pattern(
     r".*(encoding|wire format|byte format|bytes on the wire|编码|編碼|字节格式).*",
     re.IGNORECASE,
 )
 
 
-UPDATE_TITLE: Final = re.compile(
+UPDATE_TITLE: Final = late_pattern(
     r"[\d.、)\s]{0,8}(?:updates?(?: messages?)?(?: (?:data )?(?:format|schema))?"
     r"|(?:更新|进度)(?:消息)?(?:数据)?(?:格式)?)[:\uff1a\s]{0,3}",
     re.IGNORECASE,
@@ -98,23 +99,23 @@ _OTHERS = (
     "|little[- ]endian|packed"
 )
 # A denied format is not the one in use, and any document may have JSON Schemas.
-NOT_MEANT: Final = re.compile(
+NOT_MEANT: Final = late_pattern(
     rf"\b(?:not|no|non|never|rather than|instead of)[\s-]{{1,3}}(?:json|{_OTHERS})\b"
     r"|(?:不是|不用|而非|非)\s?(?:json|xml|二进制)|json[\s-]{0,2}(?:schema|模式)",
     re.IGNORECASE,
 )
-NO_JSON: Final = re.compile(
+NO_JSON: Final = late_pattern(
     r"\b(?:not|no|non|never|rather than|instead of)[\s-]{1,3}json\b(?![\s-]{0,2}schema)"
     r"|(?:不是|不用|而非|非)\s?json",
     re.IGNORECASE,
 )
 """Words that deny JSON: whatever the format is, it is another one."""
 
-FORMAT: Final = re.compile(
+FORMAT: Final = late_pattern(
     rf"(json)|\b(?:{_OTHERS})\b|xml|二进制|大端|小端", re.IGNORECASE
 )
-CHARACTERS: Final = re.compile(r"utf-?8|unicode|ascii", re.IGNORECASE)
-PLAIN_TITLE: Final = re.compile(
+CHARACTERS: Final = late_pattern(r"utf-?8|unicode|ascii", re.IGNORECASE)
+PLAIN_TITLE: Final = late_pattern(
     r"[\d.、)\s]{0,8}(?:message )?(?:encoding|wire format|byte format"
     r"|bytes on the wire|(?:消息)?编码|字节格式)[:\uff1a\s]{0,3}",
     re.IGNORECASE,
@@ -158,7 +159,7 @@ def _name(section: MarkdownSection, words: str) -> str:
     return " ".join((own or words).split())[:MAX_NAME]
 
 
-BASE_URI: Final = re.compile(
+BASE_URI: Final = late_pattern(
     r"(?:^[\s*_-]{0,8}(?:[^\W\d_]{1,20} ){0,3}|[(\uff08]\s{0,3})URI[*_]{0,2}\s{0,3}"
     r"[:\uff1a][*_]{0,2}\s{0,3}"
     r"([a-z][a-z0-9+.-]{0,20}:[^\s()\uff08\uff09<>`\"]{1,500})",
@@ -166,7 +167,7 @@ BASE_URI: Final = re.compile(
 )
 "`URI: …` at the beginning of a line, after at most three words, or in brackets."
 
-SHA256: Final = re.compile(r"sha-?256[^0-9a-f]{1,20}([0-9a-f]{64})\b", re.IGNORECASE)
+SHA256: Final = late_pattern(r"sha-?256[^0-9a-f]{1,20}([0-9a-f]{64})\b", re.IGNORECASE)
 
 MAX_LINE: Final = 2_000
 "Longest part of a line that is examined, in characters."

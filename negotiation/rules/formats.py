@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from negotiation.late_patterns import late_pattern
 from negotiation.schema.keywords import cut
 
 __all__ = ["OTHER_FORMAT", "format_refusal", "insisted_format", "may_want_format"]
 
-OTHER_FORMAT: Final = re.compile(
+OTHER_FORMAT: Final = late_pattern(
     r"xml|binary|packed|bytes?\b|csv|\btsv|msgpack|cbor|protobuf|yaml|edifact|hl7"
     r"|fixed[ -]?(?:width|length|layout|size)|\blayout|delimited|separated by"
     r"|hexadecimal|form[ -]?encoded|(?:message|wire) format|二进制|字节|固定长度|报文",
@@ -47,39 +48,39 @@ _GAP: Final = r"(?:(?!\bjson\b)[^.;!?`\n]){0,40}?"
 
 _INSISTING: Final = (
     # Requests are lines; messages: fixed-width.
-    re.compile(
+    late_pattern(
         r"\b(?:messages|requests|responses|replies|answers) are "
         r"((?:single |plain )?(?:text )?lines)\b",
         re.IGNORECASE,
     ),
-    re.compile(rf"\bmessages?:\s*({_FORMAT})", re.IGNORECASE),
+    late_pattern(rf"\bmessages?:\s*({_FORMAT})", re.IGNORECASE),
     # The messages are packed binary structures; answers come as CSV.
-    re.compile(
+    late_pattern(
         rf"\b{_MESSAGE} (?:is|are|must|have to|has to|should|shall|come|comes|travel"
         rf"|go|goes|consist|use|uses|as|in)\b{_GAP}({_FORMAT})",
         re.IGNORECASE,
     ),
     # XML messages; in CSV messages.
-    re.compile(
+    late_pattern(
         rf"({_FORMAT})(?: \w+)? (?:messages|requests|responses|replies|answers"
         r"|message format|wire format)\b",
         re.IGNORECASE,
     ),
     # Answer in CSV; reply with key=value lines; talk XML.
-    re.compile(
+    late_pattern(
         r"(?:^|[.;,!?]\s*|\band |\bplease )(?:only )?(?:answer|reply|respond"
         rf"|speak|talk)s? (?:only )?(?:(?:in|as|with|by) )?(?:an? )?({_FORMAT})",
         re.IGNORECASE,
     ),
-    re.compile(rf"\b(?:on|over) the wire\b{_GAP}({_FORMAT})", re.IGNORECASE),
-    re.compile(
+    late_pattern(rf"\b(?:on|over) the wire\b{_GAP}({_FORMAT})", re.IGNORECASE),
+    late_pattern(
         r"(?:报文|消息|请求|响应|应答)[^。;;\n]{0,12}?"
         r"(xml|csv|yaml|二进制|固定长度|定长)",
         re.IGNORECASE,
     ),
 )
 
-_NO_JSON: Final = re.compile(
+_NO_JSON: Final = late_pattern(
     r"\b(?:not|no|never|without|instead of|rather than) (?:as |in |be )?json\b"
     r"|(?:不是|不用|非)\s?json",
     re.IGNORECASE,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
+from negotiation.late_patterns import late_pattern
 from negotiation.need import Capability
 
 __all__ = [
@@ -34,13 +35,13 @@ MAX_REQUIREMENT: Final = 16 * 1024
 "Largest part of a requirement that is searched for names, in characters."
 
 CJK: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-WORD: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
+WORD: Final = late_pattern(rf"[{CJK}]|[^\W_{CJK}]+")
 "A word; in scripts without blanks between words each character is one."
 
-CJK_TEXT: Final = re.compile(f"[{CJK}]")
+CJK_TEXT: Final = late_pattern(f"[{CJK}]")
 "A character of a script without blanks between words."
 
-GAP: Final = re.compile(r"[\s_\-]*|[./]")
+GAP: Final = late_pattern(r"[\s_\-]*|[./]")
 "Separator between the parts of one name."
 
 
@@ -104,14 +105,14 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not (LONGER_BEFORE.search(text, 0, start) or LONGER_AFTER.match(text, end))
 
 
-LONGER_BEFORE: Final = re.compile(rf"[^\W{CJK}][_./-]\Z|[_-]\Z")
-LONGER_AFTER: Final = re.compile(rf"[_./-][^\W{CJK}]|[_-]")
+LONGER_BEFORE: Final = late_pattern(rf"[^\W{CJK}][_./-]\Z|[_-]\Z")
+LONGER_AFTER: Final = late_pattern(rf"[_./-][^\W{CJK}]|[_-]")
 "Ends of a longer name before and after a part of it."
 
-NAME_LIKE: Final = re.compile(r"[\w$@]+([./_-][\w$@]+)*")
+NAME_LIKE: Final = late_pattern(r"[\w$@]+([./_-][\w$@]+)*")
 "A requirement of this form, in one word, is a name and no sentence."
 
-AGAINST: Final = re.compile(
+AGAINST: Final = late_pattern(
     r"\b(not|n't|never|no|none|nobody|nothing|neither|nor|without|except|besides|avoid"
     r"|stop|instead|rather|or|either|versus|vs|if|unless|don't|doesn't|won't|cannot"
     r"|can't|forbid|forbidden|prevent|skip|ignore)\b"
@@ -124,13 +125,13 @@ AGAINST: Final = re.compile(
 Rules do not understand sentences, so one with such a word chooses nothing.
 """
 
-SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]")
+SENTENCE_END: Final = late_pattern(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]")
 "The place between two sentences."
 
-OTHER_NAME: Final = re.compile(r"[^\W_]_[^\W_]|[a-z][A-Z][a-z]|[^\W_]\(\)")
+OTHER_NAME: Final = late_pattern(r"[^\W_]_[^\W_]|[a-z][A-Z][a-z]|[^\W_]\(\)")
 "A word that can only be a name: a sentence with one means that and nothing else."
 
-CHANGES: Final = re.compile(
+CHANGES: Final = late_pattern(
     r"\b(add|append|apply|book|buy|cancel|change|clear|close|commit|create|delete|drop"
     r"|edit|forget|insert|install|kill|merge|modify|move|order|pay|publish|push|put"
     r"|remove|rename|replace|reset|restart|restore|revert|run|save|send|set|shut|start"

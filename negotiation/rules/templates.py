@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
+from negotiation.late_patterns import late_pattern
 from negotiation.mind import Demand
 from negotiation.rules.formats import OTHER_FORMAT, insisted_format
 from negotiation.rules.names import AGAINST, CHANGES, COMMON, SENTENCE_END, content
@@ -43,12 +44,12 @@ MAX_VALUES: Final = 6
 MAX_VALUE: Final = 120
 "Longest value in words, in characters."
 
-NAME: Final = re.compile(r"[A-Za-z]\w{0,31}", re.ASCII)
-SLOT: Final = re.compile(r"\{([A-Za-z]\w{0,31})\}", re.ASCII)
+NAME: Final = late_pattern(r"[A-Za-z]\w{0,31}", re.ASCII)
+SLOT: Final = late_pattern(r"\{([A-Za-z]\w{0,31})\}", re.ASCII)
 QUOTES: Final = {'"': '"', "“": "”", "„": "“", "«": "»", "「": "」", "`": "`"}
-QUOTED: Final = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|「([^」]+)」|`([^`]+)`')
-INTEGER: Final = re.compile(r"0|[1-9][0-9]{0,14}")
-TOKEN: Final = re.compile(r"[^\s,;:!?()\[\]\"“”«»「」`]+")
+QUOTED: Final = late_pattern(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|「([^」]+)」|`([^`]+)`')
+INTEGER: Final = late_pattern(r"0|[1-9][0-9]{0,14}")
+TOKEN: Final = late_pattern(r"[^\s,;:!?()\[\]\"“”«»「」`]+")
 
 
 def _listed(text: str) -> frozenset[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
+from negotiation.late_patterns import late_pattern
 from negotiation.need import Schema
 from negotiation.schema.values import types_of
 from negotiation.schema.variants import Path
@@ -63,7 +63,7 @@ SHORT: Final = {
 }
 "Signs that are clear at the end of a name; a single m or s may mean anything."
 
-ASKED: Final = re.compile(
+ASKED: Final = late_pattern(
     r"(?:\b(?:in|as)\s+(?:degrees?\s+|whole\s+)?|°\s?)([A-Za-z]+)|(摄氏|华氏)"
 )
 "A unit that a text asks for, such as `in Celsius`, or the sign of one."
@@ -71,7 +71,7 @@ ASKED: Final = re.compile(
 SIGNS: Final = {"摄氏": "celsius", "华氏": "fahrenheit"}
 MAX_DEPTH: Final = 6
 
-WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+WORD: Final = late_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 PLURALS: Final = {"feet": "foot", "meter": "metre", "kilometer": "kilometre"}
 ROUNDED: Final = 0.51
 "Largest difference that rounding to a whole number explains."

@@ -1,6 +1,7 @@
 """The fork server and the processes of workers.
 
 * `forkserver`: forks workers and reports their end, with the theory of operation.
+* `launch`: starts the fork server's process, also ahead of its daemon.
 * `process`: the daemon's side of the fork server; everything read is hostile.
 * `control`: messages between the daemon and the fork server.
 * `preload`: loads what workers need before they are locked.

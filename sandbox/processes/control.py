@@ -12,10 +12,13 @@ import socket
 import sys
 from typing import Any
 
-__all__ = ["Control", "Message", "control_pair"]
+__all__ = ["CONTROL_FD", "Control", "Message", "control_pair"]
 
 Message = tuple[dict[str, Any], int | None]
 "A message, and the descriptor that came with it, if any."
+
+CONTROL_FD = 3
+"Descriptor of the control socket when the fork server starts."
 
 MAX_MESSAGE = 64 * 1024
 "Largest message, in bytes."

@@ -63,23 +63,17 @@ from typing import NoReturn
 
 from sandbox.frames import pack
 from sandbox.lock.lockdown import Isolation, Lock
-from sandbox.processes.control import Control
+from sandbox.processes.control import CONTROL_FD, Control
 from sandbox.processes.preload import preload
 from sandbox.processes.self_test import self_test
 
-__all__ = ["CHANNEL_FD", "CONTROL_FD", "CPU_SECONDS", "Serve", "main"]
+__all__ = ["CHANNEL_FD", "Serve", "main"]
 
 Serve = Callable[[socket.socket, int], None]
 "Serves a channel; the number is the largest frame in bytes."
 
-CONTROL_FD = 3
-"Descriptor of the control socket when the fork server starts."
-
 CHANNEL_FD = 3
 "Descriptor of a worker's channel; it has only the standard three besides."
-
-CPU_SECONDS = 3600
-"CPU seconds of a worker's lifetime; deadlines end a call much earlier."
 
 MAX_TEXT = 2000
 "Largest reported part of a worker's output on standard error, in bytes."

@@ -8,17 +8,17 @@ import logging
 import os
 import signal
 import socket
-import sys
+import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import UNTESTED, Isolation
-from sandbox.processes.control import Control, Message, control_pair
-from sandbox.processes.forkserver import CONTROL_FD, CPU_SECONDS
+from sandbox.processes.control import Control, Message
+from sandbox.processes.launch import launched
 from sandbox.processes.worker_process import (
+    CPU_SECONDS,
     SPAWN_TIMEOUT,
     Conversation,
     Ending,
@@ -28,9 +28,6 @@ from sandbox.processes.worker_process import (
 __all__ = ["ForkServer", "WorkerProcess", "measure_isolation"]
 
 logger = logging.getLogger(__name__)
-
-PACKAGES = str(Path(__file__).resolve().parents[2])
-"Folder of this package; under -I the fork server has to be told."
 
 START_TIMEOUT = 20.0
 "Seconds for the start of the fork server."
@@ -83,7 +80,7 @@ class ForkServer:
         self._max_frame = max_frame
         self._cpu_seconds = cpu_seconds
         self._without = tuple(without)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._control: Control | None = None
         self._ready: asyncio.Future[None] | None = None
         self._spawning: dict[int, asyncio.Future[_Spawned]] = {}
@@ -109,24 +106,9 @@ class ForkServer:
         """Start the process and wait until it is ready; SandboxError if that fails."""
         self._closed = False
         self._ready = asyncio.get_running_loop().create_future()
-        ours, theirs = control_pair()
-        ours.setblocking(False)
-        control = Control(ours)
-        try:
-            with theirs:
-                self._process = await asyncio.create_subprocess_exec(
-                    *_command(self._kind, theirs.fileno(), self._without),
-                    pass_fds=(theirs.fileno(),),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    env={"LANG": "C.UTF-8"},
-                    start_new_session=True,
-                )
-        except BaseException:
-            control.close()
-            raise
-        self._control = control
-        asyncio.get_running_loop().add_reader(ours.fileno(), self._read)
+        found = launched(self._kind, self._without)
+        self._process, self._control = found.process, found.control
+        asyncio.get_running_loop().add_reader(self._control.fileno(), self._read)
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 await self._ready
@@ -140,10 +122,10 @@ class ForkServer:
         if self._process is not None:
             try:
                 async with asyncio.timeout(5):
-                    await self._process.wait()
+                    await asyncio.to_thread(self._process.wait)
             except TimeoutError:
                 self._process.kill()
-                await self._process.wait()
+                await asyncio.to_thread(self._process.wait)
             self._process = None
 
     async def spawn(self) -> WorkerProcess:
@@ -279,19 +261,6 @@ async def measure_isolation(*, without: Collection[str] = ()) -> Isolation:
         return server.isolation
     finally:
         await server.close()
-
-
-def _command(kind: str, descriptor: int, without: tuple[str, ...]) -> list[str]:
-    """Return the command that starts a fork server with its control socket."""
-    # -I keeps the environment and the current folder out of the import path.
-    code = (
-        f"import sys; sys.path.insert(0, {PACKAGES!r}); import os; "
-        f"fd = {descriptor}; os.dup2(fd, {CONTROL_FD}); "
-        f"fd == {CONTROL_FD} or os.close(fd); "
-        "from sandbox.processes.forkserver import main; "
-        f"main({kind!r}, {without!r})"
-    )
-    return [sys.executable, "-I", "-c", code]
 
 
 def _isolation(message: dict[str, Any]) -> Isolation:

@@ -19,9 +19,12 @@ from typing import Any, cast
 
 from sandbox.errors import FrameError, SandboxError
 from sandbox.frames import frame_length, pack, unpack
-from sandbox.processes.forkserver import CPU_SECONDS
 
-__all__ = ["Conversation", "Ending", "WorkerProcess"]
+__all__ = ["CPU_SECONDS", "Conversation", "Ending", "WorkerProcess"]
+
+
+CPU_SECONDS = 3600
+"CPU seconds of a worker's lifetime; deadlines end a call much earlier."
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,32 @@ def test_commits_are_synced_in_full(tmp_path: Path) -> None:
     database.close()
 
 
+def test_opening_what_was_made_writes_nothing(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        store.save_pin(PIN)
+    for _ in range(2):
+        with Store(tmp_path) as store:
+            assert (tmp_path / "cache.db-wal").stat().st_size == 0
+            assert store.pins() == [PIN]
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    ["PRAGMA user_version = 1", "PRAGMA journal_mode = delete", "DROP TABLE Settings"],
+)
+def test_a_file_that_another_program_made_is_set_up_anew(
+    tmp_path: Path, spoilt: str
+) -> None:
+    with Store(tmp_path) as store:
+        store.save_pin(PIN)
+    with sqlite3.connect(tmp_path / "cache.db") as connection:
+        connection.execute(spoilt).fetchall()
+    connection.close()
+    with Store(tmp_path) as store:
+        assert (tmp_path / "cache.db-wal").stat().st_size > 0
+        assert store.pins() == [PIN]
+
+
 def test_the_files_are_the_owners_alone(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "store"
     with Store(folder) as store:

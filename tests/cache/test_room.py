@@ -42,8 +42,11 @@ def test_a_full_disk_does_not_prevent_a_start_that_only_reads(
 ) -> None:
     with Store(tmp_path) as store:
         saved = store.save_agreement(*trio(0))
+    with sqlite3.connect(tmp_path / "cache.db") as connection:
+        connection.execute("PRAGMA user_version = 0")
+    connection.close()
     with monkeypatch.context() as patched:
-        # diskcache writes its settings when it opens a database.
+        # diskcache writes its settings when it opens a database of another version.
         patched.setattr("diskcache.Cache.__init__", no_room)
         store = Store(tmp_path)
     with store:

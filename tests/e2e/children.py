@@ -91,6 +91,26 @@ class Child:
         self._ended.set()
 
 
+class Launched:
+    """The same of a child that is started without asyncio; as `subprocess.Popen`."""
+
+    def __init__(self, pid: int, told: socket.socket) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._told = told
+
+    def wait(self) -> int:
+        """Wait for the end and return the exit code."""
+        if self.returncode is None:
+            with self._told:
+                self.returncode = int(self._told.recv(MAX_MESSAGE) or b"-9")
+        return self.returncode
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        os.kill(self.pid, signal.SIGKILL)
+
+
 class _Parents:
     """The processes that fork, one for each kind; they start when they are needed."""
 
@@ -142,12 +162,21 @@ def _start(flag: str, listening: int) -> subprocess.Popen[bytes]:
 
 @contextlib.contextmanager
 def forked(paths: Callable[[], Mapping[str, str]]) -> Iterator[None]:
-    """Have asyncio fork the children of daemons for a block.
+    """Have asyncio and the sandbox fork the children of daemons for a block.
 
     Args:
         paths: Returns what `parents.start` does.
     """
-    before = asyncio.create_subprocess_exec
+    # Imported here: this file is no part of what it preloads.
+    launch: Any = importlib.import_module("sandbox.processes.launch")
+    before, popen = asyncio.create_subprocess_exec, launch.Popen
+
+    def start(words: list[str], **options: Any) -> Any:
+        options = {"stderr": None, **options}
+        if not _can_fork(words, options):
+            return popen(words, **options)
+        pid, told, _ = _fork(paths()[words[1]], words, options)
+        return Launched(pid, told)
 
     async def create(*command: Any, **options: Any) -> Any:
         words = [os.fspath(one) for one in command]
@@ -156,10 +185,12 @@ def forked(paths: Callable[[], Mapping[str, str]]) -> Iterator[None]:
         return await _forked(paths()[words[1]], words, options)
 
     asyncio.create_subprocess_exec = create
+    launch.Popen = start
     try:
         yield
     finally:
         asyncio.create_subprocess_exec = before
+        launch.Popen = popen
 
 
 def _can_fork(words: Sequence[str], options: dict[str, Any]) -> bool:
@@ -184,6 +215,20 @@ def _can_fork(words: Sequence[str], options: dict[str, Any]) -> bool:
 
 
 async def _forked(path: str, words: list[str], options: dict[str, Any]) -> Child:
+    pid, told, reading = _fork(path, words, options)
+    child = Child(pid, told)
+    if reading >= 0:
+        child.stdout = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(child.stdout)
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb", 0))
+    return child
+
+
+def _fork(
+    path: str, words: list[str], options: dict[str, Any]
+) -> tuple[int, socket.socket, int]:
+    """Return the pid of a new child, what tells its end, and its output or -1."""
     cwd = options.get("cwd")
     order = {
         "command": words[2:],
@@ -191,7 +236,7 @@ async def _forked(path: str, words: list[str], options: dict[str, Any]) -> Child
         "env": options["env"],
         "numbers": list(options.get("pass_fds", ())),
     }
-    if not os.path.isdir(order["cwd"]):  # noqa: ASYNC240
+    if not os.path.isdir(order["cwd"]):
         raise FileNotFoundError(2, "No such file or directory", order["cwd"])
     told = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with contextlib.ExitStack() as stack:
@@ -210,14 +255,9 @@ async def _forked(path: str, words: list[str], options: dict[str, Any]) -> Child
         given = [nothing, output, errors, *order["numbers"]]
         socket.send_fds(told, [json.dumps(order).encode()], given)
         # A fork takes no longer than that of `subprocess`, which waits as well.
-        child = Child(int(told.recv(MAX_MESSAGE)), told)
+        pid = int(told.recv(MAX_MESSAGE))
         undo.pop_all()
-    if reading >= 0:
-        child.stdout = asyncio.StreamReader()
-        protocol = asyncio.StreamReaderProtocol(child.stdout)
-        loop = asyncio.get_running_loop()
-        await loop.connect_read_pipe(lambda: protocol, os.fdopen(reading, "rb", 0))
-    return child
+    return pid, told, reading
 
 
 # From here on it runs in the processes that fork.

@@ -32,6 +32,8 @@ __all__ = ["Fork", "close", "fork"]
 PRELOADED: Final = (
     "anp.cli.app",
     "anp.sidecar.process.run",
+    "anp.sidecar.process.a2a_face",
+    "anp.sidecar.api.app",
     "anp.sidecar.calls.caller",
     "httpx2",
     "uvicorn.lifespan.on",

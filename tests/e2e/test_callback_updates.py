@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from anp.sidecar.api.app import serve_api
+from anp.sidecar.api.doors import serve_api
 from anp.sidecar.attachments import AttachmentSpec
 from anp.sidecar.attachments.spec import DeclaredCapability
 from anp.sidecar.calls.call import CallRequest

@@ -17,7 +17,8 @@ from mcp.client.client import Client
 
 from anp.errors import CallError
 from anp.interaction.elements import Part
-from anp.sidecar.api.app import make_app, serve_api
+from anp.sidecar.api.app import make_app
+from anp.sidecar.api.doors import serve_api
 from anp.sidecar.api.guard import Door
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.attachments.spec import DeclaredCapability

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from sandbox.exact_numbers import ExactFloat
-from sandbox.plain_schemas import MAX_STEPS, PlainSchemas, _has_few_nodes
+from sandbox.plain_schemas import (
+    MAX_STEPS,
+    PlainSchemas,
+    _has_few_nodes,
+    surely_schema,
+)
+from sandbox.worker.schema_worker import _answer
 
 NAMES = st.sampled_from(["a", "b", "c"])
 SCALARS = (
@@ -79,6 +85,39 @@ def test_it_says_what_the_library_says(schema: Any, one: Any, value: Any) -> Non
     assert checks.fits(schema, value) is valid, "the check that was kept"
 
 
+BENT = st.recursive(
+    st.booleans() | SCALARS | _keywords(SCALARS),
+    lambda inner: (
+        _keywords(inner)
+        | st.fixed_dictionaries(
+            {},
+            optional=dict.fromkeys(
+                (
+                    *("type", "required", "properties", "anyOf", "minLength"),
+                    *("maxItems", "minimum", "title", "deprecated", "$defs"),
+                    *("$ref", "items", "default", "enum", "format", "not"),
+                    *("additionalProperties", "pattern"),
+                ),
+                inner | VALUES,
+            ),
+        )
+    ),
+    max_leaves=6,
+)
+"Schemas, of which many are none."
+
+
+@given(BENT)
+def test_what_surely_is_a_schema_is_one_for_the_worker(schema: Any) -> None:
+    request = {"op": "check_schema", "schema": schema, "id": 1}
+    assert not surely_schema(schema) or _answer(request)["value"] == []
+
+
+@given(SCHEMAS)
+def test_usual_schemas_are_surely_schemas(schema: Any) -> None:
+    assert surely_schema(schema)
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -105,6 +144,26 @@ def test_it_says_what_the_library_says(schema: Any, one: Any, value: Any) -> Non
 def test_unusual_schemas_are_left_to_a_worker(schema: Any) -> None:
     assert not PlainSchemas().fits(schema, "aaaa")
     assert not PlainSchemas().fits_json(schema, b'"aaaa"')
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"pattern": "("},
+        {"default": {"pattern": "("}},
+        {"not": {}},
+        {"minLength": -1},
+        {"minLength": True},
+        {"required": ["a", "a"]},
+        {"type": ["string", "string"]},
+        {"properties": {"a": {"type": "strnig"}}},
+        {"title": 5},
+        {"unknown": 1},
+        {"title": "\ud800"},
+    ],
+)
+def test_what_may_be_no_schema_is_left_to_a_worker(schema: Any) -> None:
+    assert not surely_schema(schema)
 
 
 def test_a_schema_that_doubles_with_each_reference_is_left_to_a_worker() -> None:

@@ -113,6 +113,10 @@ def up(
 
     # Nothing that is made while starting is garbage, and looking for some takes time.
     gc.disable()
+    from sandbox.processes.launch import launch_ahead
+
+    # They load their libraries while this process loads its own.
+    launch_ahead()
     from anp.cli.logs import log_to
     from anp.sidecar.process.run import run_daemon
 

@@ -100,13 +100,17 @@ def run(
     environment. A daemon that runs in this home already is used, and left running.
     """
     from anp.cli.logs import limit_lines
-    from anp.sidecar.process.run import run_daemon
+    from sandbox.processes.launch import launch_ahead
 
     limit_lines()
     settings: Settings = context.obj
     home, _ = home_of(settings)
     if home.is_running():
         return asyncio.run(_beside(command, home, home.read_api()))
+    # They load their libraries while this process loads its own.
+    launch_ahead()
+    from anp.sidecar.process.run import run_daemon
+
     config = load_settings(settings, {"listen.host": host, "listen.port": port})
     codes: list[int] = []
 

@@ -1,6 +1,7 @@
 """The local HTTP API and the dashboard.
 
-* `app`: serves the API on a Unix socket and on loopback.
+* `doors`: serves the API on a Unix socket and on loopback.
+* `app`: the API as a web application, loaded after the start.
 * `table`: the form of an operation, from which routes and OpenAPI follow.
 * `operations`: the operations, one file for each noun.
 * `openapi`: the OpenAPI document.

@@ -1,14 +1,14 @@
-"""The local API: on a Unix socket, and on loopback if the owner wants it."""
+"""The local API as a web application: its operations behind a door.
+
+It is loaded when the daemon is ready, or with the first request: it has the classes of
+all bodies and answers, a seventh of what there is to load.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from pathlib import Path
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,9 +18,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from anp.sidecar.api.connections import ConnectionLimits
 from anp.sidecar.api.dashboard import Dashboard
-from anp.sidecar.api.guard import Door, Guard, load_token, new_token
+from anp.sidecar.api.guard import Door, Guard
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.operations.calls import CallOperations
 from anp.sidecar.api.operations.capabilities import CapabilityOperations
@@ -37,38 +36,12 @@ from anp.sidecar.api.operations.subscriptions import SubscriptionOperations
 from anp.sidecar.api.operations.tasks import TaskOperations
 from anp.sidecar.api.problems import http_problem
 from anp.sidecar.api.routes import NounRouter, straight
-from anp.sidecar.api.servers import served, tcp_listener, unix_listener
 from anp.sidecar.api.table import Operation, operations_in, routes_of
-from anp.sidecar.api.updates import make_updates_app
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.home.home import OwnerAddress
-from anp.sidecar.mcp.http import McpMount
 from anp.sidecar.telemetry.tracing import TraceContext
 from anp.version import daemon_version
 
-__all__ = ["Doors", "make_app", "operations_of", "serve_api"]
-
-logger = logging.getLogger(__name__)
-
-LOOPBACK = "127.0.0.1"
-"The only address that the API is ever bound to."
-
-SOCKET_LIMITS = ConnectionLimits(max_known=192)
-"Limits of a socket: its clients have streams and calls that go on for long."
-
-
-@dataclass(frozen=True, slots=True)
-class Doors:
-    """The addresses of the API."""
-
-    socket: Path
-    "The Unix socket."
-
-    token_file: Path
-    "The file with the token of scope `agent`."
-
-    url: str | None = None
-    "On loopback TCP, or None."
+__all__ = ["make_app", "operations_of"]
 
 
 def operations_of(
@@ -127,94 +100,3 @@ def make_app(
     )
     app.router = NounRouter(app.router.routes)
     return Guard(TraceContext(straight(operations, app)), door or Door())
-
-
-@contextlib.asynccontextmanager
-async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
-    """Serve the API of `daemon` on its socket, and on loopback if it is so set.
-
-    Raises:
-        CallError: `local_resource`, an address cannot be used.
-    """
-    path = daemon.home.socket_path()
-    async with contextlib.AsyncExitStack() as stack:
-        mount = McpMount(path)
-        stack.push_async_callback(mount.close)
-        doors = Doors(path, daemon.home.token_file)
-        dashboard = Dashboard()
-        token, owner_token = load_token(daemon.home.token_file), new_token()
-        app = make_app(
-            daemon,
-            door=Door(token=token, owner_token=owner_token),
-            dashboard=dashboard,
-            more=mount.routes(),
-        )
-        # Connections of the agent's program never take the owner's places.
-        owner_path = daemon.home.owner_socket_path()
-        for name, each in (("socket", path), ("owner", owner_path)):
-            listener = unix_listener(each)
-            stack.callback(each.unlink, missing_ok=True)
-            await stack.enter_async_context(
-                served(listener, app, name=name, limits=SOCKET_LIMITS)
-            )
-        daemon.home.write_owner(OwnerAddress(str(owner_path), owner_token))
-        stack.callback(daemon.home.remove_owner)
-        opening = asyncio.Lock()
-        opened: list[str] = []
-
-        async def open_loopback() -> str:
-            """Open the loopback port unless it is open; return its address."""
-            async with opening:
-                if not opened:
-                    tcp = tcp_listener(
-                        LOOPBACK, daemon.config.listen.api_port or 0, "listen.api_port"
-                    )
-                    port = tcp.getsockname()[1]
-                    session = partial(dashboard.admits, port=port)
-                    app = make_app(
-                        daemon,
-                        door=Door(
-                            port=port,
-                            token=token,
-                            owner_token=owner_token,
-                            session=session,
-                        ),
-                        dashboard=dashboard,
-                        more=[*mount.routes(), *dashboard.routes()],
-                    )
-                    await loopback.enter_async_context(
-                        served(tcp, app, name="port", limits=ConnectionLimits())
-                    )
-                    opened.append(f"http://{LOOPBACK}:{port}")
-            return opened[0]
-
-        # A stack of its own: what a link opens later ends after the streams, as well.
-        loopback = await stack.enter_async_context(contextlib.AsyncExitStack())
-        dashboard.opener = open_loopback
-        if daemon.config.listen.api_port is not None:
-            doors = replace(doors, url=await open_loopback())
-        updates = daemon.attaching.updates
-        listening: list[str] = []
-
-        async def open_updates() -> str:
-            """Open the listener for updates unless it is open; return its root."""
-            async with opening:
-                if not listening:
-                    wanted = daemon.config.updates
-                    tcp = tcp_listener(wanted.host, wanted.port, "updates.port")
-                    port = tcp.getsockname()[1]
-                    app = make_updates_app(updates)
-                    await loopback.enter_async_context(
-                        served(tcp, app, name="updates", limits=ConnectionLimits())
-                    )
-                    listening.append(wanted.url or f"http://{wanted.host}:{port}")
-            return listening[0].rstrip("/")
-
-        updates.opener = open_updates
-        # Calls and streams end before their servers wait for them.
-        stack.push_async_callback(daemon.calls.close)
-        stack.callback(daemon.events.close)
-        stack.callback(daemon.calls.end_watching)
-        stack.callback(daemon.tasks.sessions.watching.end)
-        stack.callback(daemon.attaching.inbox.close)
-        yield doors

@@ -153,6 +153,12 @@ class DoorConfig(uvicorn.Config):
             **more,
         )
 
+    def replace(self, app: Any) -> None:
+        """Have requests go to another application from now on."""
+        self.loaded_app = app
+        for one in self.lobby.all():
+            one.app = app
+
     async def look_after(self) -> None:
         """End connections whose request takes too long; never ends by itself.
 

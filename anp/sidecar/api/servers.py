@@ -6,16 +6,17 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
 
-__all__ = ["served", "tcp_listener", "unix_listener"]
+__all__ = ["LateApp", "served", "tcp_listener", "unix_listener"]
 
 BACKLOG = 128
 "Connections that wait to be taken."
@@ -26,12 +27,47 @@ ACCEPTED_AT_ONCE = 16
 The loop also tries this often when descriptors have run out, with a traceback each.
 """
 
+DATE_INTERVAL = 1.0
+"Seconds between two looks at the clock, for the date of answers."
+
+
+class LateApp:
+    """An application that is made with its first request, or before that."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, ASGIApp]]) -> None:
+        self._make = make
+        self._making: asyncio.Task[ASGIApp] | None = None
+        self._waiting: list[Callable[[ASGIApp], None]] = []
+
+    def when_made(self, take: Callable[[ASGIApp], None]) -> None:
+        """Have the application given to a function as soon as it is made."""
+        self._waiting.append(take)
+
+    async def load(self) -> ASGIApp:
+        """Make the application, once, and return it."""
+        if self._making is None:
+            self._making = asyncio.create_task(self._made())
+        return await asyncio.shield(self._making)
+
+    async def _made(self) -> ASGIApp:
+        app = await self._make()
+        for take in self._waiting:
+            take(app)
+        return app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        await (await self.load())(scope, receive, send)
+
 
 @contextlib.asynccontextmanager
 async def served(
     listener: socket.socket, app: ASGIApp, *, name: str, limits: ConnectionLimits
-) -> AsyncIterator[None]:
-    """Serve an application on a listener until the block ends."""
+) -> AsyncIterator[Callable[[], None]]:
+    """Serve an application on a listener until the block ends.
+
+    Yields what has the server end; the end of the block does that, too, and waits.
+    """
     config = DoorConfig(
         app,
         name=name,
@@ -51,11 +87,14 @@ async def served(
     looking = asyncio.create_task(config.look_after())
     try:
         await server.is_up.wait()
+        if isinstance(app, LateApp):
+            # Requests go to it without this detour then.
+            app.when_made(config.replace)
         # More may wait than are taken at once.
         listener.listen(BACKLOG)
-        yield
+        yield server.leave
     finally:
-        server.should_exit = True
+        server.leave()
         await serving
         looking.cancel()
         listener.close()
@@ -110,6 +149,19 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_up = asyncio.Event()
+        self._leaving = asyncio.Event()
+
+    def leave(self) -> None:
+        """Take no new connections, and end after the requests under way."""
+        self.should_exit = True
+        self._leaving.set()
+
+    async def main_loop(self) -> None:
+        # The library's own looks ten times a second if it should end.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(DATE_INTERVAL):
+                    await self._leaving.wait()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:

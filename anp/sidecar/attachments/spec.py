@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -273,8 +274,11 @@ ONLY_FOR: dict[str, frozenset[str]] = {
 }
 "Settings that only some kinds have."
 
-_ADAPTER = TypeAdapter(AttachmentSpec)
-_DECLARED = TypeAdapter(tuple[DeclaredCapability, ...])
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return what reads entries; made at its first use, as many homes have none."""
+    return TypeAdapter(kind)
 
 
 def read_declared(path: Path) -> tuple[DeclaredCapability, ...]:
@@ -287,7 +291,8 @@ def read_declared(path: Path) -> tuple[DeclaredCapability, ...]:
     try:
         if isinstance(content, dict):
             content = content.get("capabilities")
-        found = _DECLARED.validate_python(content)
+        declared = _adapter(tuple[DeclaredCapability, ...])
+        found: tuple[DeclaredCapability, ...] = declared.validate_python(content)
     except ValidationError as exc:
         text, _ = explain(exc, DeclaredCapability)
         raise ConfigError(f"capabilities: {text} ({path})") from None
@@ -361,7 +366,8 @@ def _load(path: Path) -> AttachmentSpec:
         if not isinstance(content, dict):
             raise ConfigError("attachments: expected an object")
         # In a file the name may be left out: it is the file's.
-        return _ADAPTER.validate_python({"name": path.stem} | content)
+        adapter: TypeAdapter[AttachmentSpec] = _adapter(AttachmentSpec)
+        return adapter.validate_python({"name": path.stem} | content)
     except ValidationError as exc:
         text, _ = explain(exc, AttachmentSpec)
         raise ConfigError(f"attachments: {text} ({path})") from exc

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from typing import Protocol as Interface
 
 from anp.sidecar.halves.protocol import Protocol
@@ -33,10 +33,13 @@ from negotiation.exchange.events import (
     RejectCases,
 )
 from negotiation.exchange.limits import DialogueLimits
-from negotiation.llm.assess import CaseArguments, ShownMessages
-from negotiation.llm.mind import LlmMind
 from negotiation.mind import Demand
 from negotiation.strict_json import canonical_json
+
+if TYPE_CHECKING:
+    # A model is loaded where the owner set one.
+    from negotiation.llm.assess import CaseArguments, ShownMessages
+    from negotiation.llm.mind import LlmMind
 
 __all__ = ["MAX_QUESTIONS", "Examiner", "ThinkOnChannel"]
 
@@ -265,6 +268,8 @@ class Examiner:
 
 
 async def _shown_case(number: int, case: TestCase, protocol: Protocol) -> ShownMessages:
+    from negotiation.llm.assess import ShownMessages
+
     request = await _shown("", "request", case.request, protocol)
     parts = [f"Request: {request.text}", f"Expected, in words: {case.expected}"]
     if case.response is not None:
@@ -280,6 +285,8 @@ async def _shown(
     protocol: Protocol,
 ) -> ShownMessages:
     """Return a message as its values, and its bytes where they are not JSON."""
+    from negotiation.llm.assess import ShownMessages
+
     raw = "" if protocol.document.is_json else f"\nBytes in hex: {data[:MAX_HEX].hex()}"
     try:
         values = canonical_json(await protocol.values(kind, data)).decode()

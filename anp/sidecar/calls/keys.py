@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any, Final, Protocol
 
 from pydantic import TypeAdapter, ValidationError
@@ -87,7 +88,10 @@ class Outcome:
     "Its error."
 
 
-_RESULT: Final = TypeAdapter(CallResult)
+@cache
+def _reader() -> TypeAdapter[CallResult]:
+    """Return what reads results; made at its first use, which is slow."""
+    return TypeAdapter(CallResult)
 
 
 class CallKeys:
@@ -199,7 +203,7 @@ class CallKeys:
             return Outcome(
                 id=said["id"],
                 created=said["created"],
-                result=None if result is None else _RESULT.validate_python(result),
+                result=None if result is None else _reader().validate_python(result),
                 error=None if error is None else _error(*error),
             )
         except (RecordError, ValueError, KeyError, TypeError, ValidationError):

@@ -18,6 +18,8 @@ from negotiation.rules.plan_run import (
 
 __all__ = ["PlannedHalf", "code_told"]
 
+_FUNCTIONS = ("encode_request", "decode_response", "handle_request")
+
 OnCall = Callable[[str, Any], Awaitable[Any]]
 
 MAX_TOLD = 500
@@ -41,22 +43,30 @@ class PlannedHalf:
         plan: RequesterRun | ProviderRun,
         load: Callable[[], Awaitable[HalfRunner]],
         *,
-        check: Callable[[], None],
+        check: Callable[[], None] = lambda: None,
+        on_trial: bool = False,
     ) -> None:
         """Make the half.
 
         Args:
             load: Returns the source in a worker; one that is there serves again.
             check: Called before each run; raises `HalfError` for code in quarantine.
+            on_trial: The source repeats the plan's first result of each function, and
+                has to come to the same.
         """
         self._plan = plan
         self._load = load
         self._check = check
+        self._unproved = set(_FUNCTIONS if on_trial else ())
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
         """Return the request's bytes; HalfError when the half cannot."""
         written = self.encode_now(message_id, arguments)
         if written is not None:
+            if self._is_due("encode_request"):
+                source = await self._load()
+                made = await source.encode_request(message_id, arguments)
+                _same(written.data, made)
             return written.data
         return await (await self._load()).encode_request(message_id, arguments)
 
@@ -74,6 +84,8 @@ class PlannedHalf:
         """Return `message_id`, with `result`, `error` or, of an update, `update`."""
         read = self.decode_now(data)
         if read is not None:
+            if self._is_due("decode_response"):
+                _same(read.told, await (await self._load()).decode_response(data))
             return read.told
         return await (await self._load()).decode_response(data)
 
@@ -110,11 +122,26 @@ class PlannedHalf:
             except NotPlanned:
                 failed = _Replay(started, failure=exc)
                 return await (await self._load()).handle_request(data, failed.call)
+        replay = _Replay(started, output)
         try:
-            return self._plan.answer(started, output)
+            answer = self._plan.answer(started, output)
         except NotPlanned:
-            made = _Replay(started, output)
-            return await (await self._load()).handle_request(data, made.call)
+            return await (await self._load()).handle_request(data, replay.call)
+        if self._is_due("handle_request"):
+            source = await self._load()
+            _same(answer, await source.handle_request(data, replay.call))
+        return answer
+
+    def _is_due(self, function: str) -> bool:
+        """Return whether the source has to repeat this run; once for each function."""
+        due = function in self._unproved
+        self._unproved.discard(function)
+        return due
+
+
+def _same(planned: object, made: object) -> None:
+    if planned != made:
+        raise HalfError("error", "the code gives another result than its plan")
 
 
 class _Replay:

@@ -24,7 +24,7 @@ from negotiation.mind import (
     Validator,
 )
 from negotiation.need import Schema
-from negotiation.rules.plan_run import plan_of
+from negotiation.rules.plan_run import ProviderRun, RequesterRun, plan_of
 from negotiation.strict_json import Json
 from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
@@ -195,14 +195,20 @@ class Workshop:
 
         await own_turn(PIECE)
         read = read_document(document)
-        plan = None
-        if self._plans and half.origin == RULES:
-            plan = plan_of(read, sides, half.source)
+        plan = self._plan(read, sides, half.source, half.origin)
         if plan is None:
             return Protocol(half.hash, read, await load(), self.validator)
         check()
         planned = PlannedHalf(plan, load, check=check)
         return Protocol(half.hash, read, planned, self.validator)
+
+    def _plan(
+        self, document: Document, sides: Sequence[Side], source: str, origin: str
+    ) -> RequesterRun | ProviderRun | None:
+        """Return the plan that a source is run as, if it is."""
+        if not self._plans or origin != RULES:
+            return None
+        return plan_of(document, sides, source)
 
     async def _load(
         self, key: str, source: str, *, origin: str, protocol: str, peer: str
@@ -219,13 +225,14 @@ class Workshop:
 
     @contextlib.asynccontextmanager
     async def trial(
-        self, half: HalfSource, text: str, *, name: str
+        self, half: HalfSource, text: str, *, name: str, sides: Sequence[Side] = ()
     ) -> AsyncIterator[HalfTrial]:
         """Load a half into a worker for a trial, and unload it afterwards.
 
         Args:
             text: The document.
             name: The occasion; the same code is quarantined for each occasion alone.
+            sides: As for `protocol`: a half that will run as a plan is tried as one.
 
         Raises:
             HalfError: The source was refused or did not load.
@@ -241,7 +248,13 @@ class Workshop:
                 protocol=f"trial:{hash_text(text)}",
                 peer=name,
             )
-            yield HalfTrial(half, document, loaded, _InTurns(self.validator))
+
+            async def load() -> LoadedHalf:
+                return loaded
+
+            plan = self._plan(document, sides, half.text, half.origin)
+            runner = plan and PlannedHalf(plan, load, on_trial=True)
+            yield HalfTrial(half, document, runner or loaded, _InTurns(self.validator))
         finally:
             await self._sandbox.unload(key)
 
@@ -268,7 +281,7 @@ class Workshop:
         """
 
         async def check(half: HalfSource, text: str) -> Findings:
-            async with self.trial(half, text, name=name) as trial:
+            async with self.trial(half, text, name=name, sides=(side,)) as trial:
                 found = await trial.check(side)
                 if found.problems or also is None:
                     return found

@@ -7,25 +7,26 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from anp.errors import CallError, ConfigError, ErrorKind
-from anp.sidecar.api.app import serve_api
+from anp.sidecar.api.doors import Doors, serve_api
 from anp.sidecar.config.settings import Config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
 from anp.sidecar.peers.web_identity import certificate_state
-from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
 from anp.sidecar.process.memory import keep_freed_memory, set_aside
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
 from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 from anp.version import daemon_version
+from anp.wire import messages as wire_messages
 from cache.errors import StoreUnavailable
+from negotiation import messages as meta_messages
 
 __all__ = ["run_daemon"]
 
@@ -91,8 +92,7 @@ async def run_daemon(
             async with (
                 daemon.running(),
                 serve_api(daemon) as doors,
-                serve_a2a(daemon) as a2a,
-                serve_gateway(daemon) as gateway,
+                _a2a_faces(daemon) as faces,
             ):
                 address = ApiAddress(
                     str(doors.socket),
@@ -123,14 +123,14 @@ async def run_daemon(
                 try:
                     if ready_file is not None:
                         write_ready_file(ready_file, url=daemon.url, did=daemon.did)
-                    on_ready(
-                        daemon.url,
-                        daemon.did,
-                        _there(a2a=a2a, gateway=gateway),
-                    )
+                    on_ready(daemon.url, daemon.did, faces)
                     manager.ready(f"{daemon.url}#{daemon.did}")
                     started.set()
-                    for work in manager.keep_alive(), _prepare_model(daemon):
+                    for work in (
+                        manager.keep_alive(),
+                        _load_rest(doors),
+                        _prepare_model(daemon),
+                    ):
                         beside = asyncio.create_task(work)
                         stack.callback(beside.cancel)
                     await (signals.stopped() if until is None else until(address))
@@ -142,6 +142,14 @@ async def run_daemon(
                 finally:
                     home.note_end(cut)
                     home.remove_api()
+
+
+async def _load_rest(doors: Doors) -> None:
+    """Load what the first requests, handshakes and negotiations need, beside them."""
+    await doors.load()
+    for prepare in (wire_messages.prepare, meta_messages.prepare):
+        await asyncio.to_thread(prepare)
+    set_aside()
 
 
 async def _prepare_model(daemon: Daemon) -> None:
@@ -166,6 +174,16 @@ def _certificate(config: Config) -> str:
     return f" certificate={state.text!r}"
 
 
-def _there(**faces: str | None) -> dict[str, str]:
-    """Return the faces that are served."""
-    return {name: url for name, url in faces.items() if url is not None}
+@contextlib.asynccontextmanager
+async def _a2a_faces(daemon: Daemon) -> AsyncIterator[Mapping[str, str]]:
+    """Serve the faces of A2A that the owner wants; yield their URLs by name."""
+    config = daemon.config.a2a
+    if config.address is None and config.gateway_address is None:
+        yield {}
+        return
+    # Loaded where it is wanted.
+    from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
+
+    async with serve_a2a(daemon) as a2a, serve_gateway(daemon) as gateway:
+        urls = {"a2a": a2a, "gateway": gateway}
+        yield {name: url for name, url in urls.items() if url is not None}

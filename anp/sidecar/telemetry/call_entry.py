@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -120,7 +121,13 @@ class CallEntry:
 
 
 _NAMES: Final = tuple(one.name for one in fields(CallEntry))
-_ADAPTER: Final = TypeAdapter(CallEntry)
+
+
+@cache
+def _reader() -> TypeAdapter[CallEntry]:
+    """Return what reads lines; made at its first use, which is slow."""
+    return TypeAdapter(CallEntry)
+
 
 # Made once: `json.dumps` with options makes a new one for each call.
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
@@ -137,6 +144,6 @@ def clean(text: str, most: int = MAX_TEXT) -> str:
 def read_entry(line: bytes) -> CallEntry | None:
     """Return the entry of a line, or None if the line is damaged."""
     try:
-        return _ADAPTER.validate_json(line, strict=True)
+        return _reader().validate_json(line, strict=True)
     except ValidationError:
         return None

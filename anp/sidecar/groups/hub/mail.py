@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -83,7 +84,10 @@ class GroupLetter:
     "DIDs of members, each with the newest event that it has stored."
 
 
-_BATCH: Final = TypeAdapter(tuple[str, list[GroupLetter]])
+@cache
+def _batches() -> TypeAdapter[tuple[str, list[GroupLetter]]]:
+    """Return what reads and writes batches; made where the store is shared."""
+    return TypeAdapter(tuple[str, list[GroupLetter]])
 
 
 class GroupMail:
@@ -155,7 +159,7 @@ class GroupMail:
                 batch = [waiting.popleft() for _ in range(min(len(waiting), MAX_BATCH))]
                 if not waiting:
                     del self._waiting[to]
-                data = _BATCH.dump_json((self._shelf.owner, batch))
+                data = _batches().dump_json((self._shelf.owner, batch))
                 try:
                     await asyncio.to_thread(self._shelf.send_mail, to, data)
                 except CacheError as exc:
@@ -187,7 +191,7 @@ class GroupMail:
 
     async def _open(self, data: bytes) -> None:
         try:
-            sender, letters = _BATCH.validate_json(data)
+            sender, letters = _batches().validate_json(data)
         except ValidationError as exc:
             logger.warning("no letters of a sister errors=%d", exc.error_count())
             return

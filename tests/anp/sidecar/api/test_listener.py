@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from anp.sidecar.api.app import LOOPBACK
+from anp.sidecar.api.doors import LOOPBACK
 from anp.sidecar.api.servers import tcp_listener
 
 

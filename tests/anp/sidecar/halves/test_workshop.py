@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.halves.workshop import HalfTrial, Workshop
+from anp.sidecar.halves.workshop import HalfTrial, LoadedHalf, Workshop
 from cache.records.records import AgreementRole, HalfRecord, hash_text
 from negotiation.document.reader import read_document
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import Demand, HalfSource, Offer
 from negotiation.need import Capability, Need
 from negotiation.rules.halves import write_half
+from negotiation.rules.plan_run import RequesterRun, Written
 from negotiation.rules.rules import RulesMind, propose, published_document
 from sandbox.pool.pool import Sandbox, SandboxConfig
 from tests.clauses import clause
@@ -123,3 +124,38 @@ async def test_a_source_that_the_sandbox_refuses_is_told_line_by_line(
     with pytest.raises(HalfError, match=r"line 1: .*import os"):
         async with workshop.trial(half, TEXT, name="test"):
             raise AssertionError("it was loaded")
+
+
+async def test_a_half_that_will_be_a_plan_is_tried_as_one_beside_its_source(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[str] = []
+    call = LoadedHalf._call
+
+    async def counted(half: LoadedHalf, function: str, *args: Any) -> Any:
+        runs.append(function)
+        return await call(half, function, *args)
+
+    monkeypatch.setattr(LoadedHalf, "_call", counted)
+    await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test")
+    # Of all requests the source makes one: the others are the plan's.
+    assert runs.count("encode_request") == 1
+    planned, runs[:] = len(runs), []
+    workshop._plans = False
+    await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test")
+    assert runs.count("encode_request") > 1
+    assert len(runs) > planned
+
+
+async def test_a_plan_that_differs_from_its_source_is_not_used(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = RequesterRun.encode_request
+
+    def other(run: RequesterRun, message_id: str, arguments: dict[str, Any]) -> Written:
+        written = encode(run, message_id, arguments)
+        return written._replace(data=written.data + b" ")
+
+    monkeypatch.setattr(RequesterRun, "encode_request", other)
+    with pytest.raises(HalfError, match="another result than its plan"):
+        await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test")
