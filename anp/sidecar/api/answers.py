@@ -7,13 +7,14 @@ that the document and the answers cannot differ.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Final
 
 from starlette.responses import JSONResponse
 
-from negotiation.exact_numbers import write_json
+from negotiation.exact_numbers import ExactEncoder
+from negotiation.long_texts import write_bytes
 
 __all__ = ["LEFT_OUT", "JsonAnswer", "fields_of"]
 
@@ -39,13 +40,13 @@ class JsonAnswer(JSONResponse):
                 made[id(answer)] = fields_of(answer)
             return made[id(answer)]
 
-        return write_json(
-            content,
+        encoder = ExactEncoder(
             ensure_ascii=False,
             allow_nan=False,
             separators=(",", ":"),
             default=once,
-        ).encode("utf-8")
+        )
+        return write_bytes(encoder, once(content) if is_dataclass(content) else content)
 
 
 def fields_of(answer: Any) -> dict[str, Any]:

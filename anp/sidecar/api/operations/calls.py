@@ -330,6 +330,8 @@ class CallOperations:
     async def call(self, request: Request, body: CallBody) -> CallResult | Response:
         """Call a peer."""
         call = await self._start(request, body)
+        # The input may be long, and the call itself lets go of it at its end.
+        del body
         if _wants_async(request):
             return _accepted(call)
         watch = asyncio.create_task(self._take_back(request, call))
