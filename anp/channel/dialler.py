@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -35,6 +35,10 @@ class _Connect(connect):
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
 
+    def __await__(self) -> Generator[Any, None, PromptConnection]:
+        # Of the class that `create_connection` names.
+        return cast("Generator[Any, None, PromptConnection]", super().__await__())
+
 
 class Dialler:
     """Opens connections, to checked addresses where a peer named them."""
@@ -62,7 +66,7 @@ class Dialler:
         open_timeout: float,
         ping_interval: float,
         max_size: int,
-    ) -> ClientConnection:
+    ) -> PromptConnection:
         """Return an open connection.
 
         Args:

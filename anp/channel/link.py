@@ -11,7 +11,6 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
-from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
 
 from anp.channel.admission import Guest
@@ -40,7 +39,7 @@ from anp.channel.core.link_core import Before, LinkCore
 from anp.channel.handshake_answers import HandshakeAnswers
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
-from anp.channel.pipe import Pipe, Reader
+from anp.channel.pipe import Pipe, PromptConnection, Reader
 from anp.channel.refusals import CANNOT_SERVE, refusal_of
 from anp.channel.room import ChannelRoom
 from anp.channel.stranger_work import StrangerWork, counted, current_meter
@@ -76,7 +75,7 @@ class Link:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: PromptConnection,
         *,
         config: LinkConfig,
         identities: Identities,

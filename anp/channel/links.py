@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from websockets.asyncio.connection import Connection
-
 from anp.channel.admission import Admission, Guest
 from anp.channel.channel import Channel
 from anp.channel.core.events import ChannelOpened
@@ -24,7 +22,7 @@ from anp.channel.keeper import KeyKeeper
 from anp.channel.kept_links import keep_link
 from anp.channel.link import ChannelAcceptor, Link
 from anp.channel.listener import Pages, PeerServers, listen
-from anp.channel.pipe import FAREWELL
+from anp.channel.pipe import FAREWELL, PromptConnection
 from anp.channel.room import LinkFull
 from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
@@ -386,7 +384,7 @@ class Links:
         self._start(self._run(link))
         return link
 
-    def _link(self, connection: Connection, guest: Guest | None = None) -> Link:
+    def _link(self, connection: PromptConnection, guest: Guest | None = None) -> Link:
         return Link(
             connection,
             config=self._config.link,
@@ -400,7 +398,7 @@ class Links:
             keeper=self._keeper,
         )
 
-    async def _accept(self, connection: Connection) -> None:
+    async def _accept(self, connection: PromptConnection) -> None:
         guest = self.admission.find(connection.remote_address)
         link = self._link(connection, guest)
         if guest is not None:

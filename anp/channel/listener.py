@@ -12,7 +12,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -215,7 +215,7 @@ async def listen(
     host: str,
     port: int,
     *,
-    on_connection: Callable[[ServerConnection], Awaitable[None]],
+    on_connection: Callable[[_PeerPort], Awaitable[None]],
     pages: Pages,
     own_url: Callable[[], str],
     max_size: int,
@@ -265,7 +265,8 @@ async def listen(
     try:
         for door in await _bind(host, port, admission):
             server = await serve(
-                on_connection,
+                # Each connection is a `_PeerPort`; see `options`.
+                cast("Callable[[ServerConnection], Awaitable[None]]", on_connection),
                 sock=door,
                 process_request=process_request,
                 compression=None,

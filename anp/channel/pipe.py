@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
+from struct import Struct
+from typing import Final
 
+from websockets import frames as websocket_frames
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK
 from websockets.frames import Frame, Opcode
-from websockets.protocol import Event, State
+from websockets.protocol import Event, Side, State
+from websockets.streams import StreamReader
 
 from anp.channel.admission import Guest
 from anp.channel.channel import Channel, read_clocks
@@ -18,7 +23,7 @@ from anp.channel.core.link_core import LinkCore
 from anp.channel.stranger_work import StrangerWork
 from anp.wire.envelopes import is_binary
 
-__all__ = ["DROP_TIME", "FAREWELL", "Pipe", "PromptConnection", "Reader"]
+__all__ = ["DROP_TIME", "FAREWELL", "Pipe", "PromptConnection", "Reader", "framed"]
 
 DROP_TIME = 0.5
 "Seconds that the other end of a dropped link has to read why."
@@ -26,11 +31,22 @@ DROP_TIME = 0.5
 FAREWELL = "shutting down"
 "Said when a link is closed because its daemon stops; others are dialled again."
 
+# The whole messages of the two kinds: all of it in one frame, and nothing reserved set.
+_TEXT: Final = 0x80 | Opcode.TEXT
+_BINARY: Final = 0x80 | Opcode.BINARY
+_MASKED: Final = 0x80
+_LENGTH_2: Final = Struct(">H")
+_LENGTH_8: Final = Struct(">Q")
+_AT_EOF: Final = StreamReader.at_eof.__code__
+
+# In C, where the library was built with it.
+_apply_mask: Final = websocket_frames.apply_mask  # type: ignore[attr-defined]  # no stub
+
 
 class Pipe:
     """Sends texts in order, at once or, while the other end is slow, by `write`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: PromptConnection) -> None:
         self.connection = connection
         self._outbox: asyncio.Queue[str | bytes | None] = asyncio.Queue()
         self._finished = False
@@ -69,16 +85,20 @@ class Pipe:
         # As `Connection.send` does, less the task that would have to wake up for it:
         # nothing waits, so it need not wait either.
         data = text.encode() if isinstance(text, str) else text
-        if is_binary(data):
-            connection.protocol.send_binary(data)
+        protocol = connection.protocol
+        protocol.writes.append(framed(data, masked=protocol.side is Side.CLIENT))
+        if self._is_due:
+            return
+        if connection.heard:
+            # The first after something came is mostly its answer, and the only one.
+            connection.heard = False
+            self._send_put()
         else:
-            connection.protocol.send_text(data)
-        if not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_soon(self._send_put)
+            connection.loop.call_soon(self._send_put)
 
     def _send_put(self) -> None:
-        """Send all that was put in this round of the loop with one write."""
+        """Send with one write all that was put since the last one."""
         self._is_due = False
         connection = self.connection
         if connection.protocol.state is State.OPEN:
@@ -126,29 +146,119 @@ class Pipe:
 class PromptConnection(Connection):
     """A connection that gives a message to its reader as soon as it is there.
 
-    The library puts each into a queue and wakes up a task for it, which takes as long
-    as to decrypt it. What comes while nobody waits in `recv`, and what the reader does
-    not take, is received by it, as always.
+    The library reads a frame by several generators, puts it into a queue and wakes up a
+    task for it, which takes longer than to decrypt it. So a whole message of one frame
+    that is there in one piece is given to the reader past all that. Whatever else
+    arrives, what comes while nobody waits in `recv`, and what the reader does not take
+    goes the library's way, which decides what is accepted.
     """
 
     take: Callable[[bytes], bool] | None = None
     "Takes a text, as UTF-8, or a binary message; False: it does not take it now."
 
+    heard = False
+    "True if a message was taken and nothing was sent since; see `Pipe`."
+
+    def data_received(self, data: bytes) -> None:
+        """See the library's class."""
+        if self.take is not None:
+            data = self._take_whole(data)
+            if not data:
+                return
+        super().data_received(data)
+
     def process_event(self, event: Event) -> None:
         """See the library's class; the messages come in their order either way."""
         if (
-            self.take is not None
-            and isinstance(event, Frame)
+            isinstance(event, Frame)
             and event.fin
             and (event.opcode is Opcode.TEXT or event.opcode is Opcode.BINARY)
-            and (waiter := self.recv_messages.frames.get_waiter) is not None
-            and not waiter.done()
+            and self._is_prompt
+            and self._taken(bytes(event.data), is_text=event.opcode is Opcode.TEXT)
         ):
-            # Nothing that came before is still in the queue, or just out of it.
-            data = bytes(event.data)
-            if is_binary(data) is (event.opcode is Opcode.BINARY) and self.take(data):
-                return
+            return
         super().process_event(event)
+
+    def _take_whole(self, data: bytes) -> bytes:
+        """Take the messages at the beginning of `data`; return what is left of it."""
+        protocol = self.protocol
+        if not _between_frames(protocol.parser) or protocol.current_size is not None:
+            # The library has read a part of a frame, or of a message.
+            return data
+        masked, most = protocol.side is Side.SERVER, protocol.max_message_size
+        left, size = 0, len(data)
+        while left < size and self._is_prompt and protocol.state is State.OPEN:
+            found = _whole(data, left, masked=masked)
+            if found is None:
+                break
+            begin, end = found
+            if most is not None and end - begin > most:
+                break
+            content = data[begin:end]
+            if masked:
+                content = _apply_mask(content, data[begin - 4 : begin])
+            if not self._taken(content, is_text=data[left] == _TEXT):
+                break
+            left = end
+        return data[left:] if left else data
+
+    @property
+    def _is_prompt(self) -> bool:
+        # Nothing that came before is still in the queue, or just out of it.
+        waiter = self.recv_messages.frames.get_waiter
+        return waiter is not None and not waiter.done()
+
+    def _taken(self, data: bytes, *, is_text: bool) -> bool:
+        if self.take is None or is_binary(data) is is_text:
+            return False
+        self.heard = True
+        return self.take(data)
+
+
+def _between_frames(parser: Generator[None]) -> bool:
+    """Say if the library's parser waits for a frame to begin."""
+    # One generator waits in another; the innermost one tells what for.
+    while (within := parser.gi_yieldfrom) is not None:
+        parser = within
+    return parser.gi_code is _AT_EOF
+
+
+def _whole(data: bytes, at: int, *, masked: bool) -> tuple[int, int] | None:
+    """Return where the content of a whole message begins and ends, or None.
+
+    It is one frame that begins at `at`, without any reserved bit.
+    """
+    begin = at + (6 if masked else 2)
+    if len(data) < begin:
+        return None
+    kind, size = data[at], data[at + 1]
+    if (kind != _TEXT and kind != _BINARY) or (size >= _MASKED) is not masked:
+        return None
+    size &= _MASKED - 1
+    if size >= 126:
+        length = _LENGTH_2 if size == 126 else _LENGTH_8
+        begin += length.size
+        if len(data) < begin:
+            return None
+        size = length.unpack_from(data, at + 2)[0]
+    end = begin + size
+    return (begin, end) if end <= len(data) else None
+
+
+def framed(data: bytes, *, masked: bool) -> bytes:
+    """Return a message as one frame, which the library would make more slowly."""
+    kind, bit = _BINARY if is_binary(data) else _TEXT, _MASKED if masked else 0
+    size = len(data)
+    if size < 126:
+        head = bytes((kind, bit | size))
+    elif size < 2**16:
+        head = bytes((kind, bit | 126)) + _LENGTH_2.pack(size)
+    else:
+        head = bytes((kind, bit | 127)) + _LENGTH_8.pack(size)
+    if not masked:
+        return head + data
+    mask = os.urandom(4)
+    return b"".join((head, mask, _apply_mask(data, mask)))
 
 
 class Reader:
@@ -164,7 +274,7 @@ class Reader:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: PromptConnection,
         core: LinkCore,
         *,
         channels: Mapping[str, Channel],
@@ -188,8 +298,7 @@ class Reader:
         Raises:
             ConnectionClosed: It did not end well.
         """
-        if isinstance(self._connection, PromptConnection):
-            self._connection.take = self._take
+        self._connection.take = self._take
         with contextlib.suppress(ConnectionClosedOK):
             while True:
                 text = await self._connection.recv()

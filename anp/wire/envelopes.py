@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from binascii import a2b_base64
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from struct import Struct
 from typing import Final
@@ -133,7 +133,9 @@ _LENGTH: Final = 2
 _TIME: Final = 8
 _LEAST: Final = 1 + _LENGTH + _TIME + _LENGTH + IV_SIZE + TAG_SIZE
 _read_length: Final = Struct(">H").unpack_from
+_write_time_and_length: Final = Struct(">QH").pack
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def _counted(data: bytes) -> bytes:
@@ -272,14 +274,12 @@ class EnvelopeWriter:
     def _written_binary(
         self, plaintext: bytes, message_id: str, iv: bytes, timestamp: datetime
     ) -> bytes:
-        since = timestamp - _EPOCH
-        milliseconds = 86_400_000 * since.days + 1000 * since.seconds
-        milliseconds += since.microseconds // 1000
+        name = message_id.encode()
         start = b"".join(
             (
                 self._head,
-                milliseconds.to_bytes(_TIME, "big"),
-                _counted(message_id.encode()),
+                _write_time_and_length((timestamp - _EPOCH) // _MILLISECOND, len(name)),
+                name,
             )
         )
         return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))

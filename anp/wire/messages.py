@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from functools import lru_cache
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -81,22 +80,12 @@ def format_timestamp(moment: datetime, *, milliseconds: bool = True) -> str:
     Raises:
         LocalError: `moment` has no time zone.
     """
-    if moment.tzinfo is None:
-        raise LocalError("a timestamp needs a time zone")
     if moment.tzinfo is not UTC:
+        if moment.tzinfo is None:
+            raise LocalError("a timestamp needs a time zone")
         moment = moment.astimezone(UTC)
-    second = _format_second(
-        moment.toordinal(), moment.hour, moment.minute, moment.second
-    )
-    if not milliseconds:
-        return f"{second}Z"
-    return f"{second}.{moment.microsecond // 1000:03}Z"
-
-
-# A busy link writes many messages in one second.
-@lru_cache(maxsize=16)
-def _format_second(day: int, hour: int, minute: int, second: int) -> str:
-    return f"{date.fromordinal(day)}T{hour:02}:{minute:02}:{second:02}"
+    text = moment.isoformat(timespec="milliseconds" if milliseconds else "seconds")
+    return text.removesuffix("+00:00") + "Z"
 
 
 _CONFIG = ConfigDict(alias_generator=to_camel, extra="ignore")

@@ -22,7 +22,7 @@ from tests.house.folders import (
 from tests.house.limits import GERUND_NOUNS
 from tests.house.rooms import contracts_of, ordered_rooms, rooms_of
 from tests.house.sources import Source, read_sources
-from tests.house.traced_daemon import Recorder
+from tests.house.traced_daemon import SENDS, Recorder
 from tests.house.warm_call import Interval, files_of, summarised
 from tests.house.words import class_names, names_twice, riddles, twice_in_package
 
@@ -248,7 +248,7 @@ def test_a_file_that_one_call_did_not_enter_does_not_count() -> None:
     assert found.both == {"a", "c", "p"}
 
 
-@pytest.mark.parametrize("send", ["send", "send_binary", "send_text"])
+@pytest.mark.parametrize("send", sorted(SENDS))
 def test_the_recorder_notes_functions_until_a_frame_is_sent(
     tmp_path: Path, send: str
 ) -> None:

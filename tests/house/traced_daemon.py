@@ -20,8 +20,8 @@ from typing import Any
 
 PACKAGES = ("anp", "negotiation", "sandbox", "cache")
 OTHER, PROJECT, SEND = range(3)
-SENDS = frozenset({"send", "send_binary", "send_text"})
-"Functions of the WebSocket library that take a message of ours."
+SENDS = frozenset({"send", "send_binary", "send_text", "data_to_send"})
+"Functions of the WebSocket library that take a message of ours, or give its bytes."
 
 
 class Recorder:

@@ -310,14 +310,12 @@ class LinkOutput:
         self._faults = 0
         self._messages: list[str | bytes] = []
         self._events: deque[LinkEvent] = deque()
+        self.tell: Callable[[LinkEvent], None] = self._events.append
+        "Tells the shell."
 
     def say(self, messages: Iterable[str | bytes]) -> None:
         """Send messages, as they are."""
         self._messages += messages
-
-    def tell(self, event: LinkEvent) -> None:
-        """Tell the shell."""
-        self._events.append(event)
 
     def ended(
         self,

@@ -216,7 +216,7 @@ class LinkCore:
         if channel is None:
             raise LocalError(f"no channel {channel_id}")
         message_id = message_id or self._random_bytes(16).hex()
-        self._output.say([channel.seal(frame, message_id=message_id, now=now)])
+        self._output.say((channel.seal(frame, message_id=message_id, now=now),))
         if channel.renewal_due:
             self._renew(channel)
         return message_id
@@ -400,9 +400,9 @@ class LinkCore:
                 self._output.fault(exc.code, exc.detail)
 
     def _receive_envelope(self, envelope: Envelope, size: int, *, now: Moment) -> None:
-        channel = self._channels.get(envelope.secret_key_id)
+        key_id = envelope.head.secret_key_id
+        channel = self._channels.get(key_id)
         if channel is None:
-            key_id = envelope.secret_key_id
             if self._handshakes.hold(envelope, size) or self._crossed.take(key_id):
                 return
             if self.keys.look_up(envelope):
@@ -410,7 +410,7 @@ class LinkCore:
             error = PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "unknown key id")
         elif now.monotonic >= channel.opened.expires_at:
             error = PeerError(ErrorCode.DECRYPTION_KEY_EXPIRED, KEY_EXPIRED)
-            self._end(envelope.secret_key_id, KEY_EXPIRED, by_peer=False)
+            self._end(key_id, KEY_EXPIRED, by_peer=False)
         else:
             try:
                 self._open(channel, envelope, now=now)
@@ -461,16 +461,18 @@ class LinkCore:
             self._output.tell(ChannelProved(opened.channel_id))
         if channel.renewal_due:
             self._renew(channel)
-        self._heard(channel, frame, envelope.message_id, now=now)
+        if frame.protocol_type is ProtocolType.APPLICATION:
+            # Neither an optional type nor a word about the channel itself.
+            self._output.tell(
+                FrameReceived(opened.channel_id, frame, envelope.message_id)
+            )
+        else:
+            self._heard(channel, frame, envelope.message_id, now=now)
 
     def _heard(
         self, channel: OpenChannel, frame: Frame, message_id: str, *, now: Moment
     ) -> None:
         opened = channel.opened
-        if frame.protocol_type is ProtocolType.APPLICATION:
-            # Neither an optional type nor a word about the channel itself.
-            self._output.tell(FrameReceived(opened.channel_id, frame, message_id))
-            return
         missing = missing_capability(frame.protocol_type, channel.capabilities)
         if missing is not None:
             self._ignore(channel, missing, now=now)

@@ -16,7 +16,7 @@ from typing import Final
 from anp.channel.core.events import ChannelOpened, ChannelRole
 from anp.channel.core.limits import LinkConfig
 from anp.errors import AnpError, ErrorCode, LocalError, PeerError
-from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead
+from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead, OpenData
 from anp.wire.envelopes import (
     EXTENSION_BINARY,
     EnvelopeWriter,
@@ -458,7 +458,9 @@ class OpenChannel:
                 destination_did=head.destination_did,
             )
             check_envelope_version(envelope, self.opened.frame_format.version)
-        data = envelope.encrypted_data.sealed()
+        data = envelope.encrypted_data
+        if not isinstance(data, OpenData):
+            data = data.sealed()
         if data.covered is not None and not self._takes_binary:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"

@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from websockets.asyncio.messages import Assembler
 from websockets.exceptions import ConnectionClosedOK
+from websockets.client import ClientProtocol
 from websockets.frames import Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import Protocol, Side
+from websockets.server import ServerProtocol
+from websockets.uri import parse_uri
 
-from anp.channel.pipe import PromptConnection, Reader
+from anp.channel.pipe import PromptConnection, Reader, framed
 
 TEXT, BINARY, CONT = Opcode.TEXT, Opcode.BINARY, Opcode.CONT
 
@@ -219,3 +227,117 @@ async def test_what_a_stranger_sends_waits_for_its_turn(stranger: bool) -> None:
         await settled()
         assert len(core.given) == 1
         assert guest.turns == int(stranger)
+
+
+class Transport:
+    """Takes what a connection writes, and is never full."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
+
+
+CONTENTS: Final = [
+    *(b"", b"{}", b"\x01x", b"\xff", b"no", b"x" * 125, b"{}" * 63, b"\x01" * 300),
+    *(b"x" * 65_535, b"x" * 65_536, b"\x01" * 70_000),
+]
+
+
+@st.composite
+def frame_bytes(draw: st.DrawFn, *, masked: bool) -> bytes:
+    """Return one frame, which may be wrong where it stands."""
+    data = draw(st.sampled_from(CONTENTS))
+    if draw(st.integers(0, 4)) == 0:
+        return Frame(Opcode.PING, data[:125]).serialize(mask=masked)
+    kind = draw(st.sampled_from([TEXT, TEXT, BINARY, BINARY, CONT]))
+    frame = Frame(kind, data, fin=draw(st.integers(0, 3)) > 0)
+    made = bytearray(frame.serialize(mask=masked))
+    if draw(st.integers(0, 9)) == 0:
+        # A reserved bit, another kind, or the mask's bit where it may not be.
+        made[draw(st.sampled_from([0, 0, 1]))] ^= draw(st.sampled_from([0x40, 4, 0x80]))
+    return bytes(made)
+
+
+async def through(
+    protocol: Protocol, pieces: list[bytes], *, prompt: bool
+) -> tuple[object, ...]:
+    """Return the messages that a connection gives, in order, and how it ended."""
+    one, came = PromptConnection(protocol), list[bytes]()
+    one.connection_made(Transport())  # type: ignore[arg-type]  # a fake
+
+    def take(message: bytes) -> bool:
+        if b"no" in message:
+            return False
+        came.append(message)
+        return True
+
+    async def receive() -> None:
+        while True:
+            came.append(await one.recv(decode=False))
+
+    if prompt:
+        one.take = take
+    task = asyncio.create_task(receive())
+    for piece in pieces:
+        await asyncio.sleep(0)
+        one.data_received(piece)
+    await settled()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return came, protocol.close_sent, protocol.state
+
+
+@given(st.data(), st.booleans(), st.sampled_from([None, 200]))
+def test_any_bytes_give_the_messages_that_the_library_finds_in_them(
+    data: st.DataObject, masked: bool, most: int | None
+) -> None:
+    sent = b"".join(data.draw(st.lists(frame_bytes(masked=masked), max_size=6)))
+    cuts = data.draw(st.lists(st.integers(0, len(sent)), max_size=6))
+    pieces = [sent[a:b] for a, b in pairwise([0, *sorted(cuts), len(sent)]) if a < b]
+    side = Side.SERVER if masked else Side.CLIENT
+    plain, prompt = (
+        asyncio.run(through(Protocol(side, max_size=most), pieces, prompt=prompt))
+        for prompt in (False, True)
+    )
+    assert prompt == plain
+
+
+async def test_whole_messages_do_not_go_through_the_parser_of_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = ServerProtocol()
+    client = ClientProtocol(parse_uri("ws://peer/"))
+    client.send_request(client.connect())
+    server.receive_data(b"".join(client.data_to_send()))
+    [request] = server.events_received()
+    assert isinstance(request, Request)
+    server.send_response(server.accept(request))
+    client.receive_data(b"".join(server.data_to_send()))
+    monkeypatch.setattr(Frame, "parse", None)
+    for sender, receiver in ((server, client), (client, server)):
+        one, came = PromptConnection(receiver), list[bytes]()
+        one.connection_made(Transport())  # type: ignore[arg-type]  # a fake
+        one.take = lambda message, came=came: came.append(message) is None  # type: ignore[misc]
+        task = asyncio.create_task(one.recv())
+        await asyncio.sleep(0)
+        sender.send_text(b"{}")
+        sender.send_binary(b"\x01x")
+        one.data_received(b"".join(sender.data_to_send()))
+        assert came == [b"{}", b"\x01x"]
+        task.cancel()
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("data", CONTENTS)
+def test_a_message_is_framed_as_the_library_frames_it(
+    data: bytes, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.urandom", lambda size: bytes(range(size)))
+    monkeypatch.setattr("secrets.token_bytes", lambda size: bytes(range(size)))
+    kind = BINARY if data[:1] == b"\x01" else TEXT
+    assert framed(data, masked=masked) == Frame(kind, data).serialize(mask=masked)
