@@ -14,6 +14,7 @@ import re
 from binascii import a2b_base64
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from io import BytesIO
 from struct import Struct
 from typing import Final
 
@@ -36,6 +37,7 @@ from anp.wire.messages import (
 
 __all__ = [
     "EXTENSION_BINARY",
+    "LONG",
     "EnvelopeWriter",
     "binary_key_id",
     "is_binary",
@@ -44,6 +46,9 @@ __all__ = [
 
 EXTENSION_BINARY: Final = "binary"
 "Name of our extension for envelopes without base64 and JSON."
+
+LONG: Final = 64 * 1024
+"Bytes of a frame from which `EnvelopeWriter.write_long` is worth it."
 
 _MARK: Final = b"\x01"
 "First byte of a binary envelope; no JSON text begins with it."
@@ -271,18 +276,43 @@ class EnvelopeWriter:
             )
         )
 
+    def write_long(
+        self,
+        header: bytes,
+        data: bytes,
+        *,
+        message_id: str,
+        iv: bytes,
+        timestamp: datetime,
+    ) -> bytes:
+        """Return what `write` returns for `header + data` in the binary form.
+
+        It is encrypted where it stands: otherwise the data would be there three more
+        times, with its header, encrypted, and behind all that goes before.
+        """
+        start = self._binary_start(message_id, timestamp)
+        made = BytesIO(b"".join((start, iv, header, data, bytes(TAG_SIZE))))
+        with made.getbuffer() as view, view[len(start) + IV_SIZE :] as sealed:
+            # GCM may write over its input: each block is read before.
+            self._cipher.encrypt_into(iv, sealed[:-TAG_SIZE], start, sealed)
+        return made.getvalue()
+
     def _written_binary(
         self, plaintext: bytes, message_id: str, iv: bytes, timestamp: datetime
     ) -> bytes:
+        start = self._binary_start(message_id, timestamp)
+        return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
+
+    def _binary_start(self, message_id: str, timestamp: datetime) -> bytes:
+        """Return all of a binary message that stands before its iv."""
         name = message_id.encode()
-        start = b"".join(
+        return b"".join(
             (
                 self._head,
                 _write_time_and_length((timestamp - _EPOCH) // _MILLISECOND, len(name)),
                 name,
             )
         )
-        return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
 
 
 _quoted: Final = json.encoder.encode_basestring_ascii

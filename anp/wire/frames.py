@@ -37,6 +37,7 @@ __all__ = [
     "encode_frame",
     "encrypt",
     "find_format",
+    "frame_header",
     "open_envelope",
     "open_sealed",
     "seal",
@@ -110,8 +111,12 @@ def encode_frame(frame: Frame, frame_format: FrameFormat = FORMAT_1_0) -> bytes:
     Args:
         frame_format: That of the channel, which its handshake has settled.
     """
-    header = _HEADERS[frame.protocol_type]
-    return header.ljust(frame_format.header_size, b"\0") + frame.data
+    return frame_header(frame, frame_format) + frame.data
+
+
+def frame_header(frame: Frame, frame_format: FrameFormat) -> bytes:
+    """Return what `encode_frame` puts before the protocol data."""
+    return _HEADERS[frame.protocol_type].ljust(frame_format.header_size, b"\0")
 
 
 def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:

@@ -19,6 +19,7 @@ from anp.errors import AnpError, ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead, OpenData
 from anp.wire.envelopes import (
     EXTENSION_BINARY,
+    LONG,
     EnvelopeWriter,
     binary_key_id,
     is_binary,
@@ -30,6 +31,7 @@ from anp.wire.frames import (
     check_envelope_version,
     decode_frame,
     encode_frame,
+    frame_header,
     open_sealed,
 )
 from anp.wire.keys import SessionKeys
@@ -432,6 +434,14 @@ class OpenChannel:
         self._sent += 1
         if not self.proved and len(self.sent_ids) < MAX_UNPROVED:
             self.sent_ids.add(message_id)
+        if self._takes_binary and len(frame.data) > LONG:
+            return self._writer.write_long(
+                frame_header(frame, self.opened.frame_format),
+                frame.data,
+                message_id=message_id,
+                iv=iv,
+                timestamp=now.utc,
+            )
         return self._writer.write(
             encode_frame(frame, self.opened.frame_format),
             message_id=message_id,
