@@ -245,6 +245,8 @@ class Metrics:
         self._counts: dict[str, dict[Values, float]] = {}
         self._histograms: dict[str, dict[Values, Histogram]] = {}
         self._readers: dict[str, Callable[[], Mapping[Values, float]]] = {}
+        self._checked: dict[tuple[object, ...], Values] = {}
+        "Labels that were given before; only those of the table, so there are few."
 
     def count(self, name: str, amount: float = 1.0, /, **labels: str) -> None:
         """Add to a counter.
@@ -252,7 +254,7 @@ class Metrics:
         Raises:
             LocalError: There is no such counter, or its labels are others.
         """
-        values = _family(name, "counter").label_values(labels)
+        values = self._label_values(_family(name, "counter"), labels)
         found = self._counts.setdefault(name, {})
         found[values] = found.get(values, 0.0) + amount
 
@@ -263,12 +265,21 @@ class Metrics:
             LocalError: There is no such histogram, or its labels are others.
         """
         family = _family(name, "histogram")
-        values = family.label_values(labels)
+        values = self._label_values(family, labels)
         found = self._histograms.setdefault(name, {})
         if values not in found:
             zeros = [0] * (len(family.buckets) + 1)
             found[values] = Histogram(family.buckets, zeros)
         found[values].observe(value)
+
+    def _label_values(self, family: Family, labels: Mapping[str, str]) -> Values:
+        key = family.name, *labels.items()
+        values = self._checked.get(key)
+        if values is None:
+            values = family.label_values(labels)
+            if OTHER not in values:
+                self._checked[key] = values
+        return values
 
     def watch(self, name: str, read: Callable[[], Mapping[Values, float]]) -> None:
         """Register a function that reads a gauge, or a counter that others keep.

@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final
 
 from opentelemetry.context import Context
 from opentelemetry.trace import (
@@ -40,6 +43,9 @@ _QUOTING = frozenset(
 )
 "Errors whose words, after the first colon, may quote data of the call."
 
+NO_SPAN: Final[AbstractContextManager[Span]] = contextlib.nullcontext(INVALID_SPAN)
+"For blocks while traces are off."
+
 __all__ = ["CallOrigin", "CallSeen", "NegotiationSeen", "Observer", "call_origin"]
 
 
@@ -61,7 +67,10 @@ call_origin: contextvars.ContextVar[CallOrigin | None] = contextvars.ContextVar(
 
 
 class Flights:
-    """Counts the work that a graceful stop waits for."""
+    """Counts the work that a graceful stop waits for: each block below it.
+
+    Begun work always goes on.
+    """
 
     def __init__(self) -> None:
         self._count = 0
@@ -74,15 +83,12 @@ class Flights:
         """Number of pieces of work that run now."""
         return self._count
 
-    @contextlib.contextmanager
-    def flight(self) -> Iterator[None]:
-        """Count a piece of work for a block; begun work always goes on."""
+    def __enter__(self) -> None:
         self._count += 1
-        try:
-            yield
-        finally:
-            self._count -= 1
-            self._landed.set()
+
+    def __exit__(self, *_: object) -> None:
+        self._count -= 1
+        self._landed.set()
 
     async def landed(self) -> None:
         """Wait until another piece of work has ended."""
@@ -94,7 +100,6 @@ class Flights:
 class CallSeen:
     """A call under way, filled in by who carries it; see `CallEntry` for its fields."""
 
-    span: Span
     direction: Direction
 
     source: str = "none"
@@ -120,7 +125,7 @@ class CallSeen:
     "True for a test request (PT=11), which is no call and gets no entry."
 
     origin: CallOrigin | None = None
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    id: str = field(default_factory=lambda: os.urandom(8).hex())
     at: float = field(default_factory=time.time)
     began: float = field(default_factory=time.monotonic)
 
@@ -199,8 +204,7 @@ class Observer:
         self.model_answers = True
         "False if the last request to the model got no answer; True before the first."
 
-    @contextlib.contextmanager
-    def call_out(self, peer: str, *, mode: str) -> Iterator[CallSeen]:
+    def call_out(self, peer: str, *, mode: str) -> _Watch:
         """Watch a call of ours, from the request to the result.
 
         Raises:
@@ -213,23 +217,15 @@ class Observer:
                 retry_after=5.0,
             )
         attributes = {"anp.peer": peer, "anp.mode": mode}
-        with (
-            self.flights.flight(),
-            self._span("anp.call", attributes, context=caller_trace.get()) as span,
-        ):
-            seen = CallSeen(span, "made", asked=peer, origin=call_origin.get())
-            yield from self._call("out", seen)
+        span = self._span("anp.call", attributes, context=caller_trace.get())
+        seen = CallSeen("made", asked=peer, origin=call_origin.get())
+        return _Watch(self, "out", span, seen)
 
-    @contextlib.contextmanager
-    def call_in(self, peer_did: str, *, source: str) -> Iterator[CallSeen]:
+    def call_in(self, peer_did: str, *, source: str) -> _Watch:
         """Watch a request of a peer's, from its arrival to our answer."""
         attributes = {"anp.peer": peer_did}
-        with (
-            self.flights.flight(),
-            self._span("anp.serve", attributes, kind=SpanKind.SERVER) as span,
-        ):
-            seen = CallSeen(span, "served", source, peer=peer_did)
-            yield from self._call("in", seen)
+        span = self._span("anp.serve", attributes, kind=SpanKind.SERVER)
+        return _Watch(self, "in", span, CallSeen("served", source, peer=peer_did))
 
     def call_refused(
         self,
@@ -243,13 +239,13 @@ class Observer:
         uri: str | None = None,
     ) -> None:
         """Note a call of a peer's that came to no capability; no metric counts it."""
-        seen = CallSeen(INVALID_SPAN, "served", source, outcome, reason, peer=peer_did)
+        seen = CallSeen("served", source, outcome, reason, peer=peer_did)
         seen.capability, seen.protocol, seen.uri = capability, protocol, uri
         self.on_call(seen.entry())
 
     def current(self) -> CallSeen:
         """Return the call that this task carries, or one that nobody looks at."""
-        return _current.get() or CallSeen(INVALID_SPAN, "made")
+        return _current.get() or CallSeen("made")
 
     @contextlib.contextmanager
     def negotiation(self, peer_did: str, *, role: str) -> Iterator[NegotiationSeen]:
@@ -258,7 +254,7 @@ class Observer:
             self.looked_up("miss")
         attributes = {"anp.peer": peer_did, "anp.role": role}
         with (
-            self.flights.flight(),
+            self.flights,
             self._span("anp.negotiate", attributes) as span,
         ):
             seen = NegotiationSeen(span)
@@ -272,15 +268,18 @@ class Observer:
                 span.set_attribute("anp.outcome", seen.outcome)
                 span.set_attribute("anp.proposals", seen.rounds)
 
-    @contextlib.contextmanager
-    def tool(self, capability: str) -> Iterator[None]:
+    def tool(self, capability: str) -> AbstractContextManager[None]:
         """Watch one call of a capability of our agent's."""
+        return self.flights if self._tracer is None else self._traced_tool(capability)
+
+    @contextlib.contextmanager
+    def _traced_tool(self, capability: str) -> Iterator[None]:
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": capability,
         }
         with (
-            self.flights.flight(),
+            self.flights,
             self._span(f"execute_tool {capability}", attributes),
         ):
             yield
@@ -329,7 +328,6 @@ class Observer:
         self.metrics.count("anpd_sandbox_runs_total", outcome=outcome)
         self.metrics.observe("anpd_sandbox_duration_seconds", seconds)
 
-    @contextlib.contextmanager
     def _span(
         self,
         name: str,
@@ -337,52 +335,89 @@ class Observer:
         *,
         kind: SpanKind = SpanKind.INTERNAL,
         context: Context | None = None,
-    ) -> Iterator[Span]:
+    ) -> AbstractContextManager[Span]:
         """Open a span for a block, below `context` or else the open span."""
         if self._tracer is None:
-            yield INVALID_SPAN
-            return
-        with self._tracer.start_as_current_span(
-            name,
-            context=context,
-            kind=kind,
-            attributes=attributes,
-            # An exception's words may be a peer's, and its traceback is for the log.
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                yield span
-            except BaseException as exc:
-                span.set_attribute("error.type", type(exc).__name__)
-                raise
+            return NO_SPAN
+        return _traced(
+            self._tracer.start_as_current_span(
+                name,
+                context=context,
+                kind=kind,
+                attributes=attributes,
+                # An exception's words may be a peer's; its traceback is for the log.
+                record_exception=False,
+                set_status_on_exception=False,
+            )
+        )
 
-    def _call(self, direction: str, seen: CallSeen) -> Iterator[CallSeen]:
-        self.running.add(seen)
-        token = _current.set(seen)
+
+@contextlib.contextmanager
+def _traced(opened: AbstractContextManager[Span]) -> Iterator[Span]:
+    """Note in a span the type of the error that ended it."""
+    with opened as span:
         try:
-            yield seen
+            yield span
         except BaseException as exc:
-            seen.failed(exc)
+            span.set_attribute("error.type", type(exc).__name__)
             raise
-        finally:
-            _current.reset(token)
-            self.running.discard(seen)
-            self.metrics.count(
-                "anpd_calls_total",
-                direction=direction,
-                source=seen.source,
-                outcome=seen.outcome,
-            )
-            self.metrics.observe(
-                "anpd_call_duration_seconds",
-                time.monotonic() - seen.began,
-                direction=direction,
-            )
-            seen.span.set_attribute("anp.source", seen.source)
-            seen.span.set_attribute("anp.outcome", seen.outcome)
-            if not seen.is_trial:
-                self.on_call(seen.entry())
+
+
+class _Watch:
+    """Watches one call for a block.
+
+    A class of its own, since generators in one another take longer than what they do.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        direction: str,
+        span: AbstractContextManager[Span],
+        seen: CallSeen,
+    ) -> None:
+        self._observer = observer
+        self._direction = direction
+        self._span = span
+        self._seen = seen
+
+    def __enter__(self) -> CallSeen:
+        self._opened = self._span.__enter__()
+        self._observer.flights.__enter__()
+        self._observer.running.add(self._seen)
+        self._token = _current.set(self._seen)
+        return self._seen
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        observer, seen = self._observer, self._seen
+        if exc is not None:
+            seen.failed(exc)
+        _current.reset(self._token)
+        observer.running.discard(seen)
+        metrics = observer.metrics
+        metrics.count(
+            "anpd_calls_total",
+            direction=self._direction,
+            source=seen.source,
+            outcome=seen.outcome,
+        )
+        metrics.observe(
+            "anpd_call_duration_seconds",
+            time.monotonic() - seen.began,
+            direction=self._direction,
+        )
+        if self._opened is not INVALID_SPAN:
+            self._opened.set_attribute("anp.source", seen.source)
+            self._opened.set_attribute("anp.outcome", seen.outcome)
+        if not seen.is_trial:
+            observer.on_call(seen.entry())
+        self._span.__exit__(kind, exc, trace)
+        observer.flights.__exit__()
 
 
 def _outcome_of(exc: BaseException) -> str:

@@ -21,9 +21,9 @@ import signal
 import socket
 import sys
 import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +66,85 @@ STOP_TIMEOUT = 3.0
 "Seconds a child may take to end by itself after its channel was closed."
 
 
-@dataclass(slots=True)
-class _Child:
-    """One living child with its channel."""
+class _Child(asyncio.Protocol):
+    """One living child with its channel, whose frames go to their calls as they come.
 
-    process: asyncio.subprocess.Process
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    "Ids of calls; never used twice in one life."
+    Args:
+        max_size: Bytes that a frame may have.
+    """
 
-    calls: dict[int, FunctionCall] = field(default_factory=dict)
-    "Calls not yet answered, also those nobody waits for any more."
+    def __init__(self, process: asyncio.subprocess.Process, max_size: int) -> None:
+        self.process = process
+        self.numbers = itertools.count(1)
+        "Ids of calls; never used twice in one life."
+        self.calls: dict[int, FunctionCall] = {}
+        "Calls not yet answered, also those nobody waits for any more."
+        loop = asyncio.get_running_loop()
+        self.greeting: asyncio.Future[bytes] = loop.create_future()
+        "The first frame; EOFError: the child is gone; JsonError: it is too large."
+        self.ended: asyncio.Future[AttachmentError | None] = loop.create_future()
+        "The end of the channel, with the error if a frame was too large."
+        self._max_size = max_size
+        self._received = bytearray()
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        if not self.greeting.done():
+            self.greeting.set_exception(EOFError())
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        received = self._received
+        received += data
+        while len(received) >= HEADER.size and not self.ended.done():
+            size, number = HEADER.unpack_from(received)
+            if size > self._max_size:
+                self._refuse(f"a frame of {size} bytes, at most {self._max_size}")
+                return
+            end = HEADER.size + size
+            if len(received) < end:
+                return
+            frame = bytes(memoryview(received)[HEADER.size : end])
+            del received[:end]
+            self._take(number, frame)
+
+    def write(self, data: bytes) -> None:
+        """Send a frame; a child that is gone needs none."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the channel, by which the child ends."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _take(self, number: int, data: bytes) -> None:
+        if not self.greeting.done():
+            self.greeting.set_result(data)
+            return
+        call = self.calls.get(number)
+        if call is None:
+            return
+        if data.startswith(FINAL):
+            del self.calls[number]
+            call.end(data)
+        else:
+            call.heard(data)
+
+    def _refuse(self, reason: str) -> None:
+        if not self.greeting.done():
+            self.greeting.set_exception(JsonError(reason))
+        else:
+            text = f"the Python child sent no frame: {reason}"
+            self.ended.set_result(AttachmentError(text))
 
 
 class PythonAttachment(SupervisedAttachment):
@@ -97,7 +164,8 @@ class PythonAttachment(SupervisedAttachment):
         self, capability: str, arguments: dict[str, Any], *, caller: str, timeout: float
     ) -> dict[str, Any]:
         """Call a function; many calls may be in flight."""
-        deadline = asyncio.get_running_loop().time() + timeout
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
         leave = await self._places.take(self._limits.max_calls, timeout=timeout)
         try:
             await self._wait_ready(capability, timeout)
@@ -125,14 +193,13 @@ class PythonAttachment(SupervisedAttachment):
             raise ToolError(400, str(exc), may_have_run=False) from exc
         # A function that hangs in a thread cannot be ended, so it keeps its place.
         call = FunctionCall(
-            child.writer, number, requester, report, self._limits.max_result, leave
+            child.write, number, requester, report, self._limits.max_result, leave
         )
         child.calls[number] = call
+        late = loop.call_at(deadline, call.give_up)
         try:
-            async with asyncio.timeout_at(deadline):
-                child.writer.write(data)
-                await child.writer.drain()
-                found = await call.answer
+            child.write(data)
+            found = await call.answer
         except BaseException as exc:
             # Whatever ended the wait: the function ends, and its answer is counted off.
             call.say({"cancel": True})
@@ -143,11 +210,9 @@ class PythonAttachment(SupervisedAttachment):
                 case JsonError():
                     text = f"the function said something else: {exc}"
                     raise ToolError(502, text) from exc
-                case ConnectionError():
-                    text = "the Python child ended"
-                    raise AttachmentError(text, may_have_run=True) from None
             raise
         finally:
+            late.cancel()
             await call.close()
         return _output(found, self._limits.max_result)
 
@@ -207,8 +272,10 @@ class PythonAttachment(SupervisedAttachment):
             ) from exc
         finally:
             theirs.close()
-        reader, writer = await asyncio.open_unix_connection(sock=ours)
-        return _Child(process, reader, writer)
+        child = _Child(process, self._limits.max_result)
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: child, sock=ours)
+        return child
 
     async def _greet(
         self, child: _Child, output: OutputTail, drain: asyncio.Task[None]
@@ -217,13 +284,13 @@ class PythonAttachment(SupervisedAttachment):
         limit = self._limits.supervisor.start_timeout
         try:
             async with asyncio.timeout(limit):
-                _, data = await _read(child.reader, self._limits.max_result)
+                data = await child.greeting
             frame = object_of(data, self._limits.max_result)
         except TimeoutError:
             raise AttachmentError(
                 f"{self._spec.target} was not imported within {limit:g} s"
             ) from None
-        except (EOFError, ConnectionError, JsonError) as exc:
+        except (EOFError, JsonError) as exc:
             # What it printed says why, and may still be on its way.
             await asyncio.wait({drain}, timeout=0.5)
             raise AttachmentError(
@@ -238,40 +305,22 @@ class PythonAttachment(SupervisedAttachment):
             logger.warning("function left out attachment=%s %s", self.name, reason)
 
     async def _serve(self, child: _Child) -> None:
-        """Pass answers on until the child is gone or we are to stop."""
-        answers = asyncio.create_task(self._answers(child))
+        """Wait until the child is gone or we are to stop."""
         stop = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({answers, stop}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({child.ended, stop}, return_when=FIRST_COMPLETED)
         finally:
-            answers.cancel()
             stop.cancel()
-            await asyncio.wait({answers, stop})
-        if not answers.cancelled() and (error := answers.exception()) is not None:
+            await asyncio.wait({stop})
+        if child.ended.done() and (error := child.ended.result()) is not None:
             raise error
-
-    async def _answers(self, child: _Child) -> None:
-        try:
-            while True:
-                number, data = await _read(child.reader, self._limits.max_result)
-                final = data.startswith(FINAL)
-                call = child.calls.get(number)
-                if call is not None and final:
-                    del child.calls[number]
-                    call.end(data)
-                elif call is not None:
-                    call.heard(data)
-        except (EOFError, ConnectionError):
-            return
-        except JsonError as exc:
-            raise AttachmentError(f"the Python child sent no frame: {exc}") from exc
 
     async def _end(self, child: _Child, drain: asyncio.Task[None]) -> None:
         """Close the channel, wait for the child, kill what stays, fail its calls."""
         for call in child.calls.values():
             call.fail(AttachmentError("the Python child ended", may_have_run=True))
         child.calls.clear()
-        child.writer.close()
+        child.close()
         try:
             async with asyncio.timeout(STOP_TIMEOUT):
                 await child.process.wait()
@@ -329,19 +378,6 @@ def _output(data: bytes, max_size: int) -> dict[str, Any]:
             private=error.get("meant") is not True,
         )
     raise ToolError(502, "the Python child's answer is no result")
-
-
-async def _read(reader: asyncio.StreamReader, max_size: int) -> tuple[int, bytes]:
-    """Read one frame as its call id and its bytes.
-
-    Raises:
-        EOFError: The child is gone.
-        JsonError: It is too large.
-    """
-    size, number = HEADER.unpack(await reader.readexactly(HEADER.size))
-    if size > max_size:
-        raise JsonError(f"a frame of {size} bytes, at most {max_size}")
-    return number, await reader.readexactly(size)
 
 
 def _printed(output: OutputTail) -> str:

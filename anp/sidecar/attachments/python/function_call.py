@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
@@ -31,14 +30,14 @@ class FunctionCall:
 
     def __init__(
         self,
-        writer: asyncio.StreamWriter,
+        write: Callable[[bytes], None],
         number: int,
         requester: Requester | None,
         report: Callable[[Progress], None] | None,
         max_size: int,
         leave: Callable[[object], None],
     ) -> None:
-        self._writer = writer
+        self._write = write
         self._number = number
         self._requester = requester
         self._report = report
@@ -80,6 +79,11 @@ class FunctionCall:
         if not self.answer.done():
             self.answer.set_exception(error)
 
+    def give_up(self) -> None:
+        """End the wait with a TimeoutError: the time is over."""
+        if not self.answer.done():
+            self.answer.set_exception(TimeoutError())
+
     async def close(self) -> None:
         """Pass nothing more on."""
         if not self.answer.cancel() and not self.answer.cancelled():
@@ -120,8 +124,7 @@ class FunctionCall:
 
     def say(self, frame: dict[str, Any]) -> None:
         """Send a frame about the call; a child that is gone needs none."""
-        with suppress(ConnectionError):
-            self._writer.write(pack(self._number, frame))
+        self._write(pack(self._number, frame))
 
 
 def _progress(told: Any) -> Progress:

@@ -25,6 +25,7 @@ import base64
 import binascii
 import collections.abc
 import contextlib
+import contextvars
 import dataclasses
 import datetime
 import decimal
@@ -56,6 +57,9 @@ MAX_MESSAGE = 500
 
 WINDOW = 64
 "Updates that may be on their way before the daemon says that it takes more."
+
+MAX_WAITING = 8
+"Threads that wait for their turn to read; one more that has nothing to do ends."
 
 NONE = type(None)
 UNIONS = {typing.Union, getattr(types, "UnionType", typing.Union)}
@@ -214,6 +218,11 @@ def number_text(value: float) -> str:
     if isinstance(value, ExactFloat):
         return value.text
     return json.dumps(float(value), allow_nan=False)
+
+
+# Made once: `json.loads` and `json.dumps` with options make new ones for each call.
+DECODER = json.JSONDecoder(parse_float=read_number)
+ENCODER = ExactEncoder(ensure_ascii=False, allow_nan=False)
 
 
 # ---------------------------------------------------------------- type hints
@@ -417,9 +426,10 @@ def decode(value: Any, hint: Any, where: str) -> Any:
     Raises:
         BadValue: It does not fit.
     """
-    hint, _ = bare(hint)
-    if is_any(hint):
-        return value
+    if type(hint) is not type or hint not in SCALARS:
+        hint, _ = bare(hint)
+        if is_any(hint):
+            return value
     if hint is None or hint is NONE:
         return expect(value is None, value, where, "null")
     if isinstance(hint, type) and hint in SCALARS:
@@ -562,9 +572,15 @@ def encode(value: Any) -> Any:
     Raises:
         ValueError: JSON has no such value.
     """
+    kind = type(value)
+    # Most values are of these types, and what follows has to look at each closely.
+    if kind in SCALARS:
+        return value
+    if kind is dict:
+        return {encode_key(key): encode(item) for key, item in value.items()}
     if isinstance(value, enum.Enum):
         return encode(value.value)
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, (int, float, str)):
         return value
     if is_binary(value):
         return encode_file(value)
@@ -597,6 +613,8 @@ def encode_file(value: Any) -> dict[str, str]:
 
 
 def encode_key(key: Any) -> str:
+    if type(key) is str:
+        return key
     key = encode(key)
     if isinstance(key, str):
         return key
@@ -808,6 +826,7 @@ class Function:
         self.is_async = inspect.iscoroutinefunction(source)
         self.streams = inspect.isgeneratorfunction(source)
         self.streams_async = inspect.isasyncgenfunction(source)
+        self.runs_async = self.is_async or self.streams_async
         self.context: inspect.Parameter | None = None
         self.takes_more = False
         self.by_name: dict[str, inspect.Parameter] = {}
@@ -992,20 +1011,28 @@ def module_functions(module: types.ModuleType) -> list[Function]:
 
 
 class Runner:
-    """Answers calls; plain functions run in threads, async ones in the main thread."""
+    """Answers calls; plain functions run in threads, async ones in the main thread.
+
+    The threads take turns at reading. One that read a plain call runs it itself, while
+    another one reads on: so no call waits until a thread is started or woken up.
+    """
 
     def __init__(self, channel: socket.socket, max_frame: int) -> None:
         self.channel = channel
         self.max_frame = max_frame
         self.functions: dict[str, Function] = {}
         self.loop = asyncio.new_event_loop()
+        self.received = bytearray()
+        self.reading = threading.Lock()
+        self.counting = threading.Lock()
+        self.waiting = 0
         self.writing = threading.Lock()
         self.running: dict[int, asyncio.Task[None]] = {}
         self.contexts: dict[int, Context] = {}
 
     def watch(self) -> None:
         """Start to read; from here on this process ends with the daemon."""
-        threading.Thread(target=self.read, daemon=True).start()
+        threading.Thread(target=self.work, daemon=True).start()
 
     def serve(self, functions: list[Function]) -> None:
         """Answer until the daemon closes the channel."""
@@ -1015,21 +1042,88 @@ class Runner:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def read(self) -> None:
-        try:
-            while True:
-                frame = receive(self.channel)
-                if frame is None:
-                    break
-                self.loop.call_soon_threadsafe(self.handle, *frame)
-            self.loop.call_soon_threadsafe(self.loop.stop)
-        finally:
-            # The daemon is gone. What hangs must not keep this process; what is in
-            # order gets a moment for its `atexit`.
-            threading.Event().wait(1.0)
-            os._exit(0)
+    def work(self) -> None:
+        """Read when it is this thread's turn, and run the plain calls that come."""
+        while self.take_turn():
+            try:
+                call = self.next_call()
+                with self.counting:
+                    alone = not self.waiting
+                if alone:
+                    # A function that hangs takes its thread with it, and no other.
+                    # Where there can be no more threads, calls wait for this one.
+                    with contextlib.suppress(RuntimeError):
+                        self.watch()
+            except BaseException:
+                self.end()
+                raise
+            self.reading.release()
+            # What a function sets in its context is gone with its call.
+            contextvars.Context().run(self.run_plain, *call)
+
+    def take_turn(self) -> bool:
+        """Wait for the turn to read; False if enough threads wait for theirs."""
+        with self.counting:
+            if self.waiting >= MAX_WAITING:
+                return False
+            self.waiting += 1
+        self.reading.acquire()
+        with self.counting:
+            self.waiting -= 1
+        return True
+
+    def next_call(self) -> tuple[int, Function, Context, Any]:
+        """Read until a plain call comes; pass on everything else."""
+        while True:
+            found = self.receive()
+            if found is None:
+                self.end()
+            number, frame = found
+            function = self.functions.get(frame.get("call"))
+            if function is not None and not function.runs_async:
+                told = frame.get("context", {})
+                context = self.contexts[number] = Context(self, number, told)
+                return number, function, context, frame["arguments"]
+            context = self.contexts.get(number)
+            if context is None or isinstance(context, AsyncContext):
+                self.loop.call_soon_threadsafe(self.handle, number, frame)
+            else:
+                context.heard(frame)
+
+    def end(self) -> typing.NoReturn:
+        """End this process: the daemon is gone.
+
+        What hangs must not keep it; what is in order gets a moment for its `atexit`.
+        """
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        threading.Event().wait(1.0)
+        os._exit(0)
+
+    def receive(self) -> tuple[int, Any] | None:
+        """Read one frame as its call id and its content, or None at the end."""
+        header = self.receive_exactly(HEADER.size)
+        if header is None:
+            return None
+        size, number = HEADER.unpack(header)
+        data = self.receive_exactly(size)
+        return None if data is None else (number, DECODER.decode(data.decode()))
+
+    def receive_exactly(self, size: int) -> bytearray | None:
+        received = self.received
+        while len(received) < size:
+            try:
+                chunk = self.channel.recv(1 << 16)
+            except OSError:
+                return None
+            if not chunk:
+                return None
+            received += chunk
+        taken = received[:size]
+        del received[:size]
+        return taken
 
     def handle(self, number: int, frame: dict[str, Any]) -> None:
+        """Act on a frame about a call of an async function, in the main thread."""
         if "call" not in frame:
             context = self.contexts.get(number)
             if context is not None:
@@ -1039,26 +1133,27 @@ class Runner:
                 task.cancel()
             return
         function = self.functions[frame["call"]]
-        is_async = function.is_async or function.streams_async
-        made = AsyncContext if is_async else Context
-        context = made(self, number, frame.get("context", {}))
+        context = AsyncContext(self, number, frame.get("context", {}))
+        bound = self.bound(number, function, context, frame["arguments"])
+        if bound is not None:
+            self.contexts[number] = context
+            work = self.run_async(number, function, context, *bound)
+            self.running[number] = self.loop.create_task(work)
+
+    def bound(
+        self, number: int, function: Function, context: Context, arguments: Any
+    ) -> tuple[list[Any], dict[str, Any]] | None:
+        """Return what to call a function with, or None if the call has failed."""
         try:
-            positional, named = function.bind(frame["arguments"])
+            positional, named = function.bind(arguments)
         except BadValue as exc:
             self.fail(number, Failure(400, str(exc), ran=False))
-            return
+            return None
         except Exception as exc:  # noqa: BLE001 -- the owner's own types may raise
             self.fail(number, exc)
-            return
+            return None
         function.give_context(context, positional, named)
-        self.contexts[number] = context
-        call = (number, function, context, positional, named)
-        if is_async:
-            task = self.loop.create_task(self.run_async(*call))
-            self.running[number] = task
-        else:
-            # Not a pool: a function that hangs would take a place for ever.
-            threading.Thread(target=self.run_plain, args=call, daemon=True).start()
+        return positional, named
 
     async def run_async(
         self,
@@ -1088,14 +1183,13 @@ class Runner:
             self.contexts.pop(number, None)
 
     def run_plain(
-        self,
-        number: int,
-        function: Function,
-        context: Any,
-        positional: list[Any],
-        named: Any,
+        self, number: int, function: Function, context: Context, arguments: Any
     ) -> None:
         try:
+            bound = self.bound(number, function, context, arguments)
+            if bound is None:
+                return
+            positional, named = bound
             value = function.call(*positional, **named)
             if function.streams:
                 with contextlib.closing(value):
@@ -1149,8 +1243,9 @@ class Runner:
         self, number: int, function: Function, context: Context, value: Any
     ) -> None:
         try:
-            is_given = is_binary(value) or bool(context.files_in(value))
-            if context.live and not context.joins and is_given:
+            # Only where somebody takes what comes before the answer.
+            takes = context.live and not context.joins
+            if takes and (is_binary(value) or context.files_in(value)):
                 self.update(number, context, [], value)
                 self.send(number, {"output": {}})
             else:
@@ -1188,8 +1283,7 @@ class Runner:
         Raises:
             ValueError: It is no JSON or too large; nothing was sent.
         """
-        encoder = ExactEncoder(ensure_ascii=False, allow_nan=False)
-        data = encoder.encode(frame).encode()
+        data = ENCODER.encode(frame).encode()
         if len(data) > self.max_frame:
             raise BadValue(f"the result is over {self.max_frame} bytes")
         with self.writing:
@@ -1202,31 +1296,6 @@ def send(channel: socket.socket, number: int, data: bytes) -> None:
         channel.sendall(HEADER.pack(len(data), number) + data)
     except OSError:
         os._exit(0)
-
-
-def receive(channel: socket.socket) -> tuple[int, Any] | None:
-    """Read one frame as its call id and its content, or None at the end."""
-    header = receive_exactly(channel, HEADER.size)
-    if header is None:
-        return None
-    size, number = HEADER.unpack(header)
-    data = receive_exactly(channel, size)
-    if data is None:
-        return None
-    return number, json.loads(data, parse_float=read_number)
-
-
-def receive_exactly(channel: socket.socket, size: int) -> bytes | None:
-    data = bytearray()
-    while len(data) < size:
-        try:
-            chunk = channel.recv(min(size - len(data), 1 << 16))
-        except OSError:
-            return None
-        if not chunk:
-            return None
-        data += chunk
-    return bytes(data)
 
 
 def main() -> None:
