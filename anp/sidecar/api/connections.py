@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import h11
 import uvicorn
+from starlette.types import Scope
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -29,6 +30,7 @@ __all__ = [
     "ApiConnection",
     "ConnectionLimits",
     "DoorConfig",
+    "HangUp",
     "Lobby",
 ]
 
@@ -164,13 +166,45 @@ class DoorConfig(uvicorn.Config):
                 reason = one.overdue(now=now)
                 if reason is not None:
                     one.end(reason)
+                elif one.is_idle(now=now):
+                    # As the library's own timer does, which each request would set.
+                    one.timeout_keep_alive_handler()
+
+
+class HangUp:
+    """A block during which a function is told that the client of a request is gone.
+
+    A task that waits for the end of the connection would cost each request more.
+    """
+
+    def __init__(self, scope: Scope, told: Callable[[], object]) -> None:
+        """Make it.
+
+        Args:
+            scope: Of the request (ASGI); where it has no connection of ours, nobody is
+                told.
+        """
+        self._connection: ApiConnection | None = scope.get("state", {}).get(CONNECTION)
+        self._told = told
+
+    def __enter__(self) -> None:
+        """Begin to tell, at once if the client is gone already."""
+        if self._connection is not None:
+            self._connection.on_lost = self._told
+            if self._connection.lost:
+                self._told()
+
+    def __exit__(self, *_: object) -> None:
+        """Tell no more."""
+        if self._connection is not None:
+            self._connection.on_lost = None
 
 
 class Phase(Enum):
     """Phases of a connection, by what the client has to do next."""
 
     IDLE = auto()
-    "Begin another request; the web server ends it after some seconds."
+    "Begin another request."
 
     HEADERS = auto()
     "Finish the headers of a request, or begin the first."
@@ -194,6 +228,10 @@ class ApiConnection(H11Protocol):
         self._limits = config.limits
         self.known = False
         "True once a request was let in."
+        self.lost = False
+        "True once it has ended."
+        self.on_lost: Callable[[], object] | None = None
+        "Told of its end; see `HangUp`."
 
         self._pieces: tuple[object, int] = (None, 0)
         self._seen: tuple[Phase, object] = (Phase.HEADERS, None)
@@ -237,6 +275,25 @@ class ApiConnection(H11Protocol):
                 return None
         return reason if now - self._since > limit else None
 
+    def is_idle(self, *, now: float) -> bool:
+        """Tell whether its client has begun no other request for long; see `overdue`.
+
+        Args:
+            now: That of a call of `overdue` just before.
+        """
+        is_idle = self._seen[0] is Phase.IDLE
+        return is_idle and now - self._since > self.timeout_keep_alive
+
+    def on_response_complete(self) -> None:
+        """Go on behind an answer; see the library's class."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.conn.our_state is h11.DONE and self.conn.their_state is h11.DONE:
+            self.conn.start_next_cycle()
+            self.handle_events()
+
     def took_piece(self) -> None:
         """Give the upload at hand its time anew, since a piece of it was taken."""
         self._pieces = (self.cycle, self._taken + 1)
@@ -271,6 +328,9 @@ class ApiConnection(H11Protocol):
         if self._unread is not None:
             self._unread.cancel()
         super().connection_lost(exc)
+        self.lost = True
+        if self.on_lost is not None:
+            self.on_lost()
 
     def data_received(self, data: bytes) -> None:
         """Read a request in the usual form here, and any other with the library."""
@@ -294,7 +354,6 @@ class ApiConnection(H11Protocol):
         head = read_head(data, max_size=self._limits.max_header)
         if head is None:
             return False
-        self._unset_keepalive_if_required()
         self._plain, self._left = True, head.length
         self.headers = head.headers
         raw_path, _, query = head.target.partition(b"?")
@@ -342,10 +401,8 @@ class ApiConnection(H11Protocol):
         """Take what belongs to the body of the request at hand; return the rest."""
         piece, rest = data[: self._left], data[self._left :]
         self._left -= len(piece)
-        if self.cycle.response_complete:
-            # Refused before it was read; the connection goes on behind it.
-            self._unset_keepalive_if_required()
-        else:
+        # One that is refused already is read all the same: the connection goes on.
+        if not self.cycle.response_complete:
             self.cycle.body += piece
             self.cycle.message_event.set()
             if len(self.cycle.body) > HIGH_WATER_LIMIT:

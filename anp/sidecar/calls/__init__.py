@@ -1,6 +1,6 @@
 """Calls from and to peers, from the request to the channel that carries it.
 
-* `call`: a call of our agent: its request, and its result with the steps it took.
+* `call`: a call of our agent: its request, its state, and its result with its steps.
 * `caller`: carries one call from the request to its answer.
 * `journal`: calls that outlive their request, kept by id.
 * `keys`: idempotency keys on disk, so that they outlive the daemon.

@@ -1,7 +1,8 @@
-"""A call of our agent: its request, and its result with the steps it took."""
+"""A call of our agent: its request, its state, and its result with its steps."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,10 +12,11 @@ from pydantic import Field
 
 from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.bound.work import CallSign
+from anp.sidecar.calls.events import Event, EventWatcher
 from cache.records.records import Count, Hash
 from negotiation.need import Need
 
-__all__ = ["CallRequest", "CallResult", "CallStep", "Mode"]
+__all__ = ["CallRequest", "CallResult", "CallState", "CallStep", "KeptCall", "Mode"]
 
 SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
 "The ways by which a call can come to its protocol."
@@ -135,3 +137,58 @@ class CallResult:
 
     timeline: Sequence[CallStep] = ()
     "The steps of the call, in order."
+
+
+class CallState(StrEnum):
+    """The state of a call."""
+
+    RUNNING = "running"
+    "It is under way."
+
+    WAITING = "waiting"
+    "An owner has to approve first; it asks again by itself."
+
+    DONE = "done"
+    "There is a result."
+
+    FAILED = "failed"
+    "There is a problem."
+
+    CANCELLED = "cancelled"
+    "Its caller took it back."
+
+
+class KeptCall:
+    """One call: its state, its events, and its result or error."""
+
+    def __init__(
+        self, call_id: str, request: CallRequest, *, now: float, key: str | None = None
+    ) -> None:
+        self.id = call_id
+        self.request = request
+        self.key = key
+        self.by_owner = False
+        "True if the owner began it, so that no agent sees it or takes it back."
+        self.created = now
+        self.ended: float | None = None
+        self.size = 0
+        self.state = CallState.RUNNING
+        self.result: CallResult | None = None
+        self.error: Exception | None = None
+        self.next_attempt: float | None = None
+        self.waits_for = ""
+        "The thing that it waits for at the moment, in words."
+        self.negotiations: list[str] = []
+        self.events: list[Event] = []
+        self.watchers: set[EventWatcher] = set()
+        self.settled = asyncio.Event()
+        self.decided = asyncio.Event()
+        self.sent = False
+        "True once bytes of a request may have left for the peer."
+        self.task: asyncio.Task[Any] | None = None
+        "The task that carries it; None before one does."
+
+    @property
+    def is_over(self) -> bool:
+        """True once the call has ended, so that its state stays as it is."""
+        return self.ended is not None

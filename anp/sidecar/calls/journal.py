@@ -7,10 +7,9 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import asdict, replace
-from enum import StrEnum
 from functools import partial
 from typing import Any, Final
 
@@ -24,7 +23,7 @@ from anp.errors import (
 )
 from anp.phases import ON_PHASE
 from anp.sidecar.bound.work import CallSign
-from anp.sidecar.calls.call import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
 from anp.sidecar.calls.events import Event, EventHub, EventWatcher
 from anp.sidecar.calls.keys import CallKeys, Outcome
 from anp.sidecar.telemetry.observer import CallOrigin, call_origin
@@ -33,7 +32,7 @@ from negotiation.errors import NegotiationError
 from negotiation.need import Role
 from negotiation.strict_json import largest_json
 
-__all__ = ["AGAIN_AFTER", "CallDesk", "CallState", "KeptCall"]
+__all__ = ["AGAIN_AFTER", "CallDesk"]
 
 logger = logging.getLogger(__name__)
 
@@ -55,62 +54,12 @@ KEPT_FOR: Final = 3_600.0
 MAX_EVENTS: Final = 500
 "Events kept of one call, for who comes late."
 
+END_WAIT: Final = 5.0
+"""Longest wait, in seconds, for a call that was taken back. It ends at once; but the
+request that carries it may have a client that does not read its answer."""
+
 AGAIN_AFTER: Final = (60.0, 300.0, 900.0, 3_600.0)
 "Seconds after which a call that waits for approval asks again (DESIGN.md, The owner)."
-
-
-class CallState(StrEnum):
-    """The state of a call."""
-
-    RUNNING = "running"
-    "It is under way."
-
-    WAITING = "waiting"
-    "An owner has to approve first; it asks again by itself."
-
-    DONE = "done"
-    "There is a result."
-
-    FAILED = "failed"
-    "There is a problem."
-
-    CANCELLED = "cancelled"
-    "Its caller took it back."
-
-
-class KeptCall:
-    """One call: its state, its events, and its result or error."""
-
-    def __init__(
-        self, call_id: str, request: CallRequest, *, now: float, key: str | None = None
-    ) -> None:
-        self.id = call_id
-        self.request = request
-        self.key = key
-        self.by_owner = False
-        "True if the owner began it, so that no agent sees it or takes it back."
-        self.created = now
-        self.ended: float | None = None
-        self.size = 0
-        self.state = CallState.RUNNING
-        self.result: CallResult | None = None
-        self.error: Exception | None = None
-        self.next_attempt: float | None = None
-        self.waits_for = ""
-        "The thing that it waits for at the moment, in words."
-        self.negotiations: list[str] = []
-        self.events: list[Event] = []
-        self.watchers: set[EventWatcher] = set()
-        self.settled = asyncio.Event()
-        self.decided = asyncio.Event()
-        self.sent = False
-        "True once bytes of a request may have left for the peer."
-        self.task: asyncio.Task[None] | None = None
-
-    @property
-    def is_over(self) -> bool:
-        """True once the call has ended, so that its state stays as it is."""
-        return self.ended is not None
 
 
 CURRENT: ContextVar[str | None] = ContextVar("current_call", default=None)
@@ -118,7 +67,7 @@ CURRENT: ContextVar[str | None] = ContextVar("current_call", default=None)
 
 
 class CallDesk:
-    """Carries each call in an asyncio task, and keeps its result for a while.
+    """Carries each call, and keeps its result for a while.
 
     It lives in memory: a daemon that starts anew knows only the earlier calls that had
     an idempotency key.
@@ -147,7 +96,28 @@ class CallDesk:
     async def start(
         self, request: CallRequest, *, key: str | None = None, by_owner: bool = False
     ) -> KeptCall:
-        """Begin a call, or return the one that began with this key.
+        """Begin a call in a task of its own; see `open`."""
+        call = await self.open(request, key=key, by_owner=by_owner)
+        if call.task is None and not call.is_over:
+            self._carry_apart(call, self._run(call))
+        return call
+
+    async def settle(self, call: KeptCall) -> None:
+        """Wait until a call is over, or waits for an approval.
+
+        One that no task carries yet is carried by the task at hand, which saves a
+        second task and its turns of the event loop.
+        """
+        if call.task is not None or call.is_over:
+            await call.settled.wait()
+            return
+        call.task = asyncio.current_task()
+        await self._run(call)
+
+    async def open(
+        self, request: CallRequest, *, key: str | None = None, by_owner: bool = False
+    ) -> KeptCall:
+        """Return a call that no task carries yet, or the one that began with this key.
 
         A first attempt that failed without having run is no result, so its key counts
         anew.
@@ -187,7 +157,6 @@ class CallDesk:
         if key is not None:
             self._by_key[key] = call
         self._tell(call, "call.started", {"peer": request.peer})
-        call.task = asyncio.create_task(self._run(call))
         return call
 
     def _known(self, key: str | None, request: CallRequest) -> KeptCall | None:
@@ -235,9 +204,20 @@ class CallDesk:
 
     async def cancel(self, call: KeptCall) -> None:
         """Take a call back, and wait until it has ended; a negotiation is ended too."""
-        if call.task is not None and not call.is_over:
+        task = self.take_back(call)
+        if task is not None:
+            await asyncio.wait({task}, timeout=END_WAIT)
+
+    def take_back(self, call: KeptCall) -> asyncio.Task[Any] | None:
+        """Have a call end soon; return the task that ends with it, if there is one."""
+        if call.is_over:
+            return None
+        if call.task is None:
+            _cancelled(call)
+            self._ended(call)
+        else:
             call.task.cancel()
-            await asyncio.wait({call.task})
+        return call.task
 
     async def watch(self, call: KeptCall) -> AsyncGenerator[Event, None]:
         """Give the call's events, those of before first, until it is over."""
@@ -292,24 +272,50 @@ class CallDesk:
 
     async def close(self) -> None:
         """End all calls."""
-        tasks = [call.task for call in self._calls.values() if call.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ending = {self.take_back(call) for call in self._calls.values()} - {None}
+        if ending:
+            await asyncio.wait(ending, timeout=END_WAIT)
+
+    def _carry_apart(self, call: KeptCall, work: Coroutine[Any, Any, None]) -> None:
+        """Carry a call in a task of its own."""
+        task = call.task = asyncio.create_task(work)
+
+        def check(_: object) -> None:
+            # One that was cancelled before its first step came to no end.
+            if call.task is task and not call.is_over:
+                _cancelled(call)
+                self._ended(call)
+
+        task.add_done_callback(check)
 
     async def _run(self, call: KeptCall) -> None:
+        """Carry a call to its end, or until it waits for an approval."""
         CURRENT.set(call.id)
         call_origin.set(CallOrigin(call.id, call.by_owner))
         ON_PHASE.set(partial(self._phase, call.id))
+        request = replace(
+            call.request,
+            on_progress=self.progress,
+            on_sign=partial(self._heard, call),
+            on_send=partial(self._sending, call),
+        )
+        limit = request.timeout
+        deadline = None if limit is None else time.monotonic() + limit
+        await self._end(call, self._attempt(call, request, deadline, self._again_after))
+
+    async def _end(
+        self, call: KeptCall, attempt: Coroutine[Any, Any, CallResult | None]
+    ) -> None:
+        """Make an attempt; the call ends with it unless there is to be another."""
         try:
-            call.result = await self._attempts(call)
+            result = await attempt
+            if result is None:
+                return
+            call.result = result
             call.state = CallState.DONE
-            call.size = _about_size(call.result)
+            call.size = _about_size(result)
         except asyncio.CancelledError:
-            call.state = CallState.CANCELLED
-            call.error = CallError(
-                ErrorKind.INTERRUPTED, "the call was cancelled", may_have_run=call.sent
-            )
+            _cancelled(call)
         except CallError as exc:
             call.state, call.error = CallState.FAILED, exc
         except (AnpError, CacheError, NegotiationError) as exc:
@@ -324,7 +330,13 @@ class CallDesk:
                 "unexpected error; see the log",
                 may_have_run=call.sent,
             )
-        await self._keep_outcome(call)
+        try:
+            await self._keep_outcome(call)
+        finally:
+            self._ended(call)
+
+    def _ended(self, call: KeptCall) -> None:
+        """Take note that a call is over, and tell those who wait for it."""
         if call.key is None:
             # Only the next request with the same key is compared with this one.
             call.request = replace(call.request, arguments=None)
@@ -368,45 +380,45 @@ class CallDesk:
         call = self._calls.get(CURRENT.get() or "")
         return None if call is None or call.is_over else call
 
-    async def _attempts(self, call: KeptCall) -> CallResult:
-        """Call, and again while an owner's approval is missing."""
-        limit = call.request.timeout
-        deadline = None if limit is None else time.monotonic() + limit
-        request = replace(
-            call.request,
-            on_progress=self.progress,
-            on_sign=partial(self._heard, call),
-            on_send=partial(self._sending, call),
-        )
-        for wait in (*self._again_after, None):
-            call.decided.clear()
-            try:
-                return await self._carry(request)
-            except CallError as exc:
-                if exc.kind is not ErrorKind.APPROVAL_PENDING or wait is None:
-                    raise
-                # A peer whose owner is asked says that it ran nothing of what it got.
-                call.sent = exc.may_have_run
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    raise
-                await self._wait(call, exc, min(wait, left or wait))
-            if deadline is not None:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    # Approved too late: what nobody waits for any more is not run.
-                    raise CallError(
-                        ErrorKind.TIMEOUT, "no approval within the call's timeout"
-                    )
-                request = replace(request, timeout=left)
-        raise AssertionError("the last attempt returns or raises")
+    async def _attempt(
+        self,
+        call: KeptCall,
+        request: CallRequest,
+        deadline: float | None,
+        waits: tuple[float, ...],
+    ) -> CallResult | None:
+        """Call; None if an owner's approval is missing, for which another task waits.
 
-    async def _wait(self, call: KeptCall, exc: CallError, seconds: float) -> None:
-        call.state = CallState.WAITING
-        call.error = exc
-        call.next_attempt = self._clock() + seconds
-        self._tell(call, "call.waiting", {"detail": exc.detail, "seconds": seconds})
-        call.settled.set()
+        Args:
+            deadline: That of the whole call, on `time.monotonic`.
+            waits: Seconds before each further attempt.
+        """
+        call.decided.clear()
+        try:
+            return await self._carry(request)
+        except CallError as exc:
+            if exc.kind is not ErrorKind.APPROVAL_PENDING or not waits:
+                raise
+            # A peer whose owner is asked says that it ran nothing of what it got.
+            call.sent = exc.may_have_run
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise
+            self._pause(call, exc, seconds := min(waits[0], left or waits[0]))
+            again = self._again(call, request, deadline, waits[1:], seconds)
+            # The request that began the call is answered while it waits.
+            self._carry_apart(call, self._end(call, again))
+            return None
+
+    async def _again(
+        self,
+        call: KeptCall,
+        request: CallRequest,
+        deadline: float | None,
+        waits: tuple[float, ...],
+        seconds: float,
+    ) -> CallResult | None:
+        """Wait for the approval or some seconds, and make another attempt."""
         try:
             async with asyncio.timeout(seconds):
                 await call.decided.wait()
@@ -414,6 +426,22 @@ class CallDesk:
             logger.debug("call asks again id=%s", call.id)
         call.state, call.error = CallState.RUNNING, None
         call.next_attempt = None
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                # Approved too late: what nobody waits for any more is not run.
+                raise CallError(
+                    ErrorKind.TIMEOUT, "no approval within the call's timeout"
+                )
+            request = replace(request, timeout=left)
+        return await self._attempt(call, request, deadline, waits)
+
+    def _pause(self, call: KeptCall, exc: CallError, seconds: float) -> None:
+        call.state = CallState.WAITING
+        call.error = exc
+        call.next_attempt = self._clock() + seconds
+        self._tell(call, "call.waiting", {"detail": exc.detail, "seconds": seconds})
+        call.settled.set()
 
     def _tell(self, call: KeptCall, event_type: str, data: dict[str, Any]) -> None:
         event = self._hub.publish(event_type, {"call": call.id, **data})
@@ -451,6 +479,13 @@ def _never_ran(call: KeptCall) -> bool:
     if call.state not in {CallState.FAILED, CallState.CANCELLED}:
         return False
     return not (isinstance(call.error, CallError) and call.error.may_have_run)
+
+
+def _cancelled(call: KeptCall) -> None:
+    call.state = CallState.CANCELLED
+    call.error = CallError(
+        ErrorKind.INTERRUPTED, "the call was cancelled", may_have_run=call.sent
+    )
 
 
 def _late(exc: Exception) -> CallError:

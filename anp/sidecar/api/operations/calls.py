@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Final, Literal
+from functools import partial
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol
 
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from anp.errors import CallError, ErrorKind, UnknownError
 from anp.sidecar.api.answers import JsonAnswer
+from anp.sidecar.api.connections import HangUp
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.problems import ApiError, Problem, problem_of, problem_response
 from anp.sidecar.api.requests import (
@@ -34,9 +35,15 @@ from anp.sidecar.api.table import (
     post,
     scope_of,
 )
-from anp.sidecar.calls.call import CallRequest, CallResult, Mode
+from anp.sidecar.calls.call import (
+    CallRequest,
+    CallResult,
+    CallState,
+    KeptCall,
+    Mode,
+)
 from anp.sidecar.calls.events import Event
-from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
+from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.views import view_of
@@ -203,6 +210,14 @@ LIST_QUERY: Final = (
 )
 
 
+class _Begin(Protocol):
+    """Begins a call; see `CallDesk.start` and `CallDesk.open`."""
+
+    async def __call__(
+        self, request: CallRequest, *, key: str | None, by_owner: bool
+    ) -> KeptCall: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filter:
     """The calls that a request asks for; None asks for all."""
@@ -329,16 +344,13 @@ class CallOperations:
     )
     async def call(self, request: Request, body: CallBody) -> CallResult | Response:
         """Call a peer."""
-        call = await self._start(request, body)
+        if _wants_async(request):
+            return _accepted(await self._begin(self._desk.start, request, body))
+        call = await self._begin(self._desk.open, request, body)
         # The input may be long, and the call itself lets go of it at its end.
         del body
-        if _wants_async(request):
-            return _accepted(call)
-        watch = asyncio.create_task(self._take_back(request, call))
-        try:
-            await call.settled.wait()
-        finally:
-            watch.cancel()
+        with HangUp(request.scope, partial(self._hung_up, call)):
+            await self._desk.settle(call)
         if call.result is not None:
             return call.result
         if call.state is CallState.WAITING:
@@ -361,7 +373,8 @@ class CallOperations:
 
         The result is at `/v1/calls/{id}`, with the `call` of the first event.
         """
-        return event_stream(self._followed(await self._start(request, body)))
+        call = await self._begin(self._desk.start, request, body)
+        return event_stream(self._followed(call))
 
     @get("/v1/calls/{id}", Call, scope=LocalScope.AGENT)
     async def get_call(self, request: Request) -> Call:
@@ -380,20 +393,19 @@ class CallOperations:
         await self._desk.cancel(call)
         return Call.of(call)
 
-    async def _start(self, request: Request, body: CallBody) -> KeptCall:
+    async def _begin(self, begin: _Begin, request: Request, body: CallBody) -> KeptCall:
         if body.trust_first_use:
             check_scope(request, LocalScope.OWNER, what="trust_first_use")
-        return await self._desk.start(
+        return await begin(
             self._request(body),
             key=body.idempotency_key,
             by_owner=scope_of(request) is LocalScope.OWNER,
         )
 
-    async def _take_back(self, request: Request, call: KeptCall) -> None:
-        """Cancel a call when its caller hangs up, unless its key lets it ask again."""
-        await _gone(request)
+    def _hung_up(self, call: KeptCall) -> None:
+        """Cancel a call whose caller is gone, unless its key lets it ask again."""
         if call.key is None:
-            await self._desk.cancel(call)
+            self._desk.take_back(call)
 
     async def _followed(self, call: KeptCall) -> AsyncGenerator[Event, None]:
         """Give the events of a call, which ends with the one who watches it."""
@@ -478,11 +490,3 @@ def _wants_async(request: Request) -> bool:
     preferred = ",".join(request.headers.getlist("prefer"))
     names = (one.partition(";")[0].strip().lower() for one in preferred.split(","))
     return "respond-async" in names
-
-
-async def _gone(request: Request) -> None:
-    """Return when the caller has hung up."""
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            return

@@ -12,9 +12,9 @@ import pytest
 import anp.sidecar.calls.events as events
 import anp.sidecar.calls.journal as journal
 from anp.errors import BusyError, UnknownError
-from anp.sidecar.calls.call import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
 from anp.sidecar.calls.events import EventHub
-from anp.sidecar.calls.journal import CallDesk, KeptCall
+from anp.sidecar.calls.journal import CallDesk
 from negotiation.need import Need
 
 REQUEST = CallRequest(peer="p", need=Need("t"), arguments={})
@@ -107,7 +107,7 @@ async def test_a_key_that_was_used_again_stays_with_its_newer_call(
     desk = desk_of(Clock())
     first = await one_call(desk, "k")
     # It never ran, so the same key begins another call.
-    first.state, first.error = journal.CallState.FAILED, None
+    first.state, first.error = CallState.FAILED, None
     second = await one_call(desk, "k")
     assert second is not first
     assert desk.kept() == [second]

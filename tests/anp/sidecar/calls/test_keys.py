@@ -13,9 +13,9 @@ import pytest
 import anp.sidecar.calls.keys as keys
 import cache.parts.calls as kept_calls
 from anp.errors import CallError, ConflictError, ErrorKind
-from anp.sidecar.calls.call import CallRequest, CallResult
+from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
 from anp.sidecar.calls.events import EventHub
-from anp.sidecar.calls.journal import CallDesk, CallState, KeptCall
+from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.calls.keys import CallKeys
 from cache.errors import CacheError, StoreUnavailable
 from cache.store import Store

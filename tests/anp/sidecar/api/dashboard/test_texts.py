@@ -11,7 +11,7 @@ import pytest
 
 from anp.errors import ErrorKind
 from anp.interaction.states import TaskState
-from anp.sidecar.calls.journal import CallState
+from anp.sidecar.calls.call import CallState
 from anp.sidecar.library.state import STATES
 from anp.sidecar.telemetry.call_entry import Direction
 from anp.sidecar.telemetry.usage import Way
