@@ -75,6 +75,9 @@ class Guest:
     proved: bool = False
     "True when a peer has proved its DID here."
 
+    has_turn: bool = False
+    "True while a part of what came is read in which no message was taken so far."
+
     _waited: float = 0.0
     "Seconds for which we waited for it, up to its latest work."
 
@@ -96,6 +99,14 @@ class Guest:
     def waited(self, now: float) -> float:
         """Return the seconds for which we waited for it, and it not for us."""
         return self._waited + (0.0 if self._pending else now - self._since)
+
+    def takes_turn(self) -> bool:
+        """Return whether a message may be taken as it comes; a stranger's uses it up.
+
+        A turn is for one message: a part of what came may have forty of them.
+        """
+        had, self.has_turn = self.has_turn, False
+        return had or not self.stranger
 
     def do(self, piece: Callable[[], None]) -> None:
         """Do a piece of work for this connection; a stranger's waits for its turn.

@@ -123,6 +123,11 @@ class Channel:
         self.retired = False
         self.in_use: Callable[[], bool] = lambda: True
         "Tells whether a call or a negotiation is under way; set by who uses it."
+        self.take: Callable[[FrameReceived], bool] = lambda event: False
+        """Takes a frame as it comes, if `receive` is being waited for; set by who does.
+
+        False: `receive` shall return it. It saves a round of the event loop.
+        """
         self._used_at = monotonic()
 
     @property
@@ -323,6 +328,8 @@ class Channel:
         """
         self._used_at = monotonic()
         if self._ended is not None:
+            return True
+        if self._waited_for and not self._frames and self.take(event):
             return True
         self._frames.append(event)
         if self._waiting:

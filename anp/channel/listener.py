@@ -149,7 +149,8 @@ class _PeerPort(PromptConnection, ServerConnection):
             self.transport.resume_reading()
 
     def _piece(self) -> None:
-        self._asked = False
+        assert self._guest is not None
+        self._asked, self._guest.has_turn = False, True
         ends = time.monotonic() + TURN
         read = 0
         while not self._held and read < len(self._pending):
@@ -158,6 +159,7 @@ class _PeerPort(PromptConnection, ServerConnection):
             self._take(piece)
             if time.monotonic() >= ends:
                 break
+        self._guest.has_turn = False
         del self._pending[:read]
         self._flow()
 

@@ -370,11 +370,17 @@ class Reader:
         self._core.receive_text(text, now=read_clocks())
 
     def _take(self, data: bytes) -> bool:
-        """Take an envelope at once, unless something before it is still under way."""
-        if self.held or (self._guest is not None and self._guest.stranger):
+        """Take an envelope at once, unless something before it is still under way.
+
+        Of a stranger it is the first one of what is read at its turn.
+        """
+        guest = self._guest
+        if self.held or (guest is not None and not guest.takes_turn()):
             return False
         if not self._core.receive_envelope(data, now=read_clocks()):
             return False
+        if guest is not None:
+            guest.read(len(data))
         if self._strangers is not None:
             self._strangers.give_way()
         self._pump()

@@ -25,7 +25,7 @@ import pytest
 from anp.errors import CallError, ErrorKind
 from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.bound.work import CallSign
+from anp.sidecar.bound.signs import CallSign
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.home.home import Home
 from cache.records.peers import PeerState

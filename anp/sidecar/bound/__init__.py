@@ -20,6 +20,7 @@ cases, reports of errors and questions.
 * `work`: deadlines, signs of work, cancelling, and the fetch of answers after a lost
   link.
 * `kept_answers`: answers that a peer may fetch after a lost link, within limits; pure.
+* `signs`: Signs that a peer gives of its work on a call of ours, before the answer.
 * `updates`: Updates before an answer, on a channel with a negotiated protocol (WIRE).
 * `verification`: Test requests of ours to a peer, and the answers to them (PT=11).
 """

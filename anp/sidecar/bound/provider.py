@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -99,9 +100,10 @@ class BoundProvider(BoundChannel):
         self._listener = listener
         self._uri = channel.own_meta.selected_protocol
         self._way = WayIn.AGREEMENT if self._uri is None else WayIn.URI
-        self._free = asyncio.Semaphore(parts.max_calls)
+        self._room = asyncio.Event()
         self._group = asyncio.TaskGroup()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], ServedCall | None] = {}
+        "What works on each request that is not answered so far."
         # Tells how our half failed an agreed case; nothing runs after that.
         self._failed: str | None = None
         # Once the channel has ended, nothing tells it any more.
@@ -119,7 +121,7 @@ class BoundProvider(BoundChannel):
     @property
     def working(self) -> bool:
         """True while a request is being answered."""
-        return any(not call.done() for call in self._calls)
+        return any(not task.done() for task in self._calls)
 
     async def retire(self, reason: str, *, patient: bool = False) -> None:
         """Close the channel when the calls in flight on it have ended.
@@ -145,9 +147,12 @@ class BoundProvider(BoundChannel):
         Args:
             first: Frames that came before the channel was bound, oldest first.
         """
+        context = copy_context()
         try:
             async with self._group:
                 try:
+                    # All that is done for a request is done as work of this task.
+                    self.channel.take = lambda event: context.run(self._take_now, event)
                     await self._read(first)
                 except ChannelClosed as exc:
                     if not (exc.link_lost and self._work is not None):
@@ -165,21 +170,42 @@ class BoundProvider(BoundChannel):
                 await self.dialogue.receive(event.frame.data)
             case ProtocolType.NATURAL_LANGUAGE:
                 self._listener.take(event)
-            case kind:
-                await self._free.acquire()
-                verification = kind is ProtocolType.VERIFICATION
-                call = None
-                if self._work is not None and not verification:
-                    call = self._work.begin(event.message_id)
-                task = self._group.create_task(
-                    counted(self._request(event, call, verification=verification))
-                )
-                if call is not None:
-                    call.task = task
-                    task.add_done_callback(call.close)
-                self._calls.add(task)
-                task.add_done_callback(self._calls.discard)
-                task.add_done_callback(lambda _: self._free.release())
+            case _:
+                while len(self._calls) >= self._parts.max_calls:
+                    self._room.clear()
+                    await self._room.wait()
+                self._begin(event)
+
+    def _take_now(self, event: FrameReceived) -> bool:
+        if event.frame.protocol_type is not ProtocolType.APPLICATION:
+            return False
+        if len(self._calls) >= self._parts.max_calls:
+            return False
+        self._begin(event)
+        return True
+
+    def _begin(self, event: FrameReceived) -> None:
+        """Answer a request beside."""
+        verification = event.frame.protocol_type is ProtocolType.VERIFICATION
+        call = None
+        if self._work is not None and not verification:
+            call = self._work.begin(event.message_id)
+        task = self._group.create_task(
+            counted(self._request(event, call, verification=verification))
+        )
+        if call is not None:
+            call.task = task
+        self._calls[task] = call
+        task.add_done_callback(self._over)
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        call = self._calls.pop(task)
+        if call is not None:
+            call.close()
+        self._room.set()
+        if not task.cancelled() and task.exception() is not None:
+            # The group ends with it, and takes no more.
+            self.channel.take = lambda event: False
 
     # Requests.
 

@@ -29,6 +29,7 @@ from anp.sidecar.bound.kept_answers import (
     KeptAnswers,
     State,
 )
+from anp.sidecar.bound.signs import MAX_WORDS, CallSign, sign_of
 from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.offer.call_times import CallTimes
 from anp.wire.frames import ProtocolType
@@ -38,9 +39,7 @@ from negotiation.messages import CallSignal, SignalKind, parse_meta, render_meta
 from sandbox.pool.shares import Rank, current_share
 
 __all__ = [
-    "MAX_WORDS",
     "LOST_FOR_GOOD",
-    "CallSign",
     "CallTerms",
     "CutOff",
     "Refuser",
@@ -65,9 +64,6 @@ SIGNS_APART: Final = 0.05
 
 MAX_TOLD: Final = 64
 "Deadlines of one channel whose requests have not come yet."
-
-MAX_WORDS: Final = 500
-"Characters of a tool's words that are passed on."
 
 KEPT_AFTER: Final = 10.0
 "Seconds that an answer is kept after the deadline, for that it was late is an answer."
@@ -156,33 +152,6 @@ class CutOff(CallError):
         self.call = call
 
 
-@dataclass(frozen=True, slots=True)
-class CallSign:
-    """A sign of the peer's that it works on a call; hostile, as all that it says."""
-
-    ms: float
-    "Milliseconds since the call began."
-
-    progress: float | None = None
-    "Work that is done, in the tool's own unit."
-
-    total: float | None = None
-    "All the work in that unit."
-
-    message: str = ""
-    "The tool's words."
-
-    @property
-    def what(self) -> str:
-        """The sign in one line."""
-        if self.progress is None and not self.message:
-            return "the peer is at work"
-        numbers = "" if self.progress is None else f"{self.progress:g}"
-        if numbers and self.total is not None:
-            numbers += f" of {self.total:g}"
-        return ": ".join(one for one in (numbers, self.message) if one)
-
-
 @dataclass(slots=True)
 class CallTerms:
     """The time of one call of ours, and who learns how it goes."""
@@ -220,7 +189,7 @@ class CallTerms:
         now = time.monotonic()
         if self.on_sign is not None and now - self._signed >= SIGNS_APART:
             self._signed = now
-            self.on_sign(_sign_of(signal, round((now - self.started) * 1000, 1)))
+            self.on_sign(sign_of(signal, round((now - self.started) * 1000, 1)))
 
 
 # The provider's side.
@@ -256,7 +225,38 @@ class WorkDesk:
         self.kept = kept or KeptAnswers()
         self.clock = clock
         self.running: dict[CallName, ServedCall] = {}
+        self._signs: OrderedDict[ServedCall, float] = OrderedDict()
+        "Time of the next sign of each call, the earliest first."
+        self._timer: asyncio.TimerHandle | None = None
         self._sending: set[asyncio.Task[None]] = set()
+
+    def begin(self, call: ServedCall) -> None:
+        """Take in a call, which gives signs of work until `end`."""
+        self.running[call.name] = call
+        self._signs[call] = self.clock() + SIGN_EVERY
+        if self._timer is None:
+            # One for all calls: most end long before it.
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(SIGN_EVERY, self._on_time)
+
+    def end(self, call: ServedCall) -> None:
+        """Forget a call; only an answer stays."""
+        self._signs.pop(call, None)
+        if self.running.get(call.name) is call:
+            del self.running[call.name]
+            self.kept.stop(call.name)
+
+    def _on_time(self) -> None:
+        self._timer, now = None, self.clock()
+        while self._signs:
+            call, due = next(iter(self._signs.items()))
+            if due > now:
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(due - now, self._on_time)
+                return
+            self._signs[call] = now + SIGN_EVERY
+            self._signs.move_to_end(call)
+            call.at_work()
 
     def send_soon(self, work: Awaitable[None]) -> None:
         """Send something beside; what cannot be sent is dropped."""
@@ -304,7 +304,8 @@ class ServedWork:
         wanted = now + desk.default if until is None else until
         kept_until = min(wanted, now + most) + KEPT_AFTER
         desk.kept.begin(name, self._binding, until=kept_until, now=now)
-        desk.running[name] = call = ServedCall(name, self, until)
+        call = ServedCall(name, self, until)
+        desk.begin(call)
         return call
 
     def takes_updates(self, message_id: str) -> bool:
@@ -388,11 +389,9 @@ class ServedCall:
         self._desk = route.desk
         self._until = until
         self._ended = False
-        self._loop = asyncio.get_running_loop()
         self._latest: Progress | None = None
         self._reported = -math.inf
         self._report: asyncio.TimerHandle | None = None
-        self._sign = self._loop.call_later(SIGN_EVERY, self._at_work)
 
     @property
     def asked(self) -> float | None:
@@ -413,7 +412,8 @@ class ServedCall:
         self._latest = progress
         if self._report is None:
             due = self._reported + PROGRESS_EVERY - self._desk.clock()
-            self._report = self._loop.call_later(max(0.0, due), self._on_report)
+            loop = asyncio.get_running_loop()
+            self._report = loop.call_later(max(0.0, due), self._on_report)
 
     async def end(self, answer: KeptAnswer) -> ServedWork:
         """Keep the end of the call.
@@ -428,20 +428,16 @@ class ServedCall:
             await _quietly(self._send_report())
         return self.route
 
-    def close(self, _: object = None) -> None:
-        """Forget the call, whatever the argument; only an answer stays."""
+    def close(self) -> None:
+        """Forget the call; only an answer stays."""
         self._ended = True
-        self._sign.cancel()
         if self._report is not None:
             self._report.cancel()
-        desk = self._desk
-        if desk.running.get(self.name) is self:
-            del desk.running[self.name]
-            desk.kept.stop(self.name)
+        self._desk.end(self)
 
-    def _at_work(self) -> None:
+    def at_work(self) -> None:
+        """Tell the peer that it is worked on."""
         self._say(SignalKind.WORKING)
-        self._sign = self._loop.call_later(SIGN_EVERY, self._at_work)
 
     def _on_report(self) -> None:
         self._report = None
@@ -477,24 +473,3 @@ def _rendered(progress: Progress) -> dict[str, Any]:
 async def _quietly(work: Awaitable[None]) -> None:
     with contextlib.suppress(ChannelClosed):
         await work
-
-
-def _sign_of(signal: CallSignal, ms: float) -> CallSign:
-    """Return a peer's signal as a sign, without what is not as it should be."""
-    data = signal.data or {}
-    message = data.get("message")
-    return CallSign(
-        ms,
-        _number(data.get("progress")),
-        _number(data.get("total")),
-        message[:MAX_WORDS] if isinstance(message, str) else "",
-    )
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None

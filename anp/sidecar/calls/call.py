@@ -10,9 +10,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from anp.sidecar.bound.signs import CallSign
 from anp.sidecar.bound.updates import UpdateSink
+<<<<<<< HEAD
 from anp.sidecar.bound.work import CallSign
 from anp.sidecar.calls.events import Event, EventWatcher
+=======
+>>>>>>> b26e4d88
 from cache.records.records import Count, Hash
 from negotiation.need import Need
 

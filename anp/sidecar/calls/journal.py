@@ -22,8 +22,13 @@ from anp.errors import (
     UnknownError,
 )
 from anp.phases import ON_PHASE
+<<<<<<< HEAD
 from anp.sidecar.bound.work import CallSign
 from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
+=======
+from anp.sidecar.bound.signs import CallSign
+from anp.sidecar.calls.call import CallRequest, CallResult
+>>>>>>> b26e4d88
 from anp.sidecar.calls.events import Event, EventHub, EventWatcher
 from anp.sidecar.calls.keys import CallKeys, Outcome
 from anp.sidecar.telemetry.observer import CallOrigin, call_origin

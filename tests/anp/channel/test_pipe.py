@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from websockets.asyncio.messages import Assembler
-from websockets.exceptions import ConnectionClosedOK
 from websockets.client import ClientProtocol
+from websockets.exceptions import ConnectionClosedOK
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import Protocol, Side
@@ -155,11 +155,16 @@ class Guest:
 
     def __init__(self, *, stranger: bool) -> None:
         self.stranger = stranger
+        self.has_turn = False
         self.turns = 0
         self.admission = self
         self.work = self
 
     def read(self, size: int) -> None: ...
+
+    def takes_turn(self) -> bool:
+        had, self.has_turn = self.has_turn, False
+        return had or not self.stranger
 
     def give_way(self) -> None: ...
 
@@ -341,3 +346,13 @@ def test_a_message_is_framed_as_the_library_frames_it(
     monkeypatch.setattr("secrets.token_bytes", lambda size: bytes(range(size)))
     kind = BINARY if data[:1] == b"\x01" else TEXT
     assert framed(data, masked=masked) == Frame(kind, data).serialize(mask=masked)
+
+
+async def test_a_turn_of_a_stranger_is_for_one_message() -> None:
+    guest = Guest(stranger=True)
+    async with reading(guest) as (one, core, _):
+        guest.has_turn = True
+        one.give(Frame(TEXT, b"e1"), Frame(TEXT, b"e2"))
+        assert core.given == [b"e1"]
+        await settled()
+        assert (core.given, guest.turns) == ([b"e1", "e2"], 1)

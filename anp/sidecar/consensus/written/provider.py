@@ -141,7 +141,7 @@ class WrittenProvider(WrittenChannel):
                 task = self._driver.spawn(self._call(event, call))
                 if call is not None:
                     call.task = task
-                    task.add_done_callback(call.close)
+                    task.add_done_callback(lambda _: call.close())
             case Declined(name, reason):
                 self._capabilities.observer.call_refused(
                     self._peer,

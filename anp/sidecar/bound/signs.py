@@ -1,0 +1,62 @@
+"""Signs that a peer gives of its work on a call of ours, before the answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from negotiation.messages import CallSignal
+
+__all__ = ["MAX_WORDS", "CallSign", "sign_of"]
+
+MAX_WORDS: Final = 500
+"Characters of a tool's words that are passed on."
+
+
+@dataclass(frozen=True, slots=True)
+class CallSign:
+    """A sign of the peer's that it works on a call; hostile, as all that it says."""
+
+    ms: float
+    "Milliseconds since the call began."
+
+    progress: float | None = None
+    "Work that is done, in the tool's own unit."
+
+    total: float | None = None
+    "All the work in that unit."
+
+    message: str = ""
+    "The tool's words."
+
+    @property
+    def what(self) -> str:
+        """The sign in one line."""
+        if self.progress is None and not self.message:
+            return "the peer is at work"
+        numbers = "" if self.progress is None else f"{self.progress:g}"
+        if numbers and self.total is not None:
+            numbers += f" of {self.total:g}"
+        return ": ".join(one for one in (numbers, self.message) if one)
+
+
+def sign_of(signal: CallSignal, ms: float) -> CallSign:
+    """Return a peer's signal as a sign, without what is not as it should be."""
+    data = signal.data or {}
+    message = data.get("message")
+    return CallSign(
+        ms,
+        _number(data.get("progress")),
+        _number(data.get("total")),
+        message[:MAX_WORDS] if isinstance(message, str) else "",
+    )
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
