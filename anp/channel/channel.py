@@ -218,9 +218,10 @@ class Channel:
             raise self._ended
         self._used_at = monotonic()
         frame = Frame(protocol_type, data)
-        if message_id is None:
-            return await self._link.send_frame(self.id, frame)
-        return await self._link.send_frame(self.id, frame, message_id)
+        sending = self._link.send_frame(self.id, frame, message_id)
+        # It may be long, and is not needed any more once it is encrypted.
+        del data, frame
+        return await sending
 
     async def receive(self) -> FrameReceived:
         """Return the next frame; what came before the end is still handed out.
@@ -329,7 +330,7 @@ class Channel:
         self._used_at = monotonic()
         if self._ended is not None:
             return True
-        if self._waited_for and not self._frames and self.take(event):
+        if self._waiting and not self._frames and self.take(event):
             return True
         self._frames.append(event)
         if self._waiting:

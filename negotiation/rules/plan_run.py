@@ -19,6 +19,7 @@ from negotiation.document.message_judge import find
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import HalfError, JsonError
 from negotiation.exact_numbers import ExactEncoder
+from negotiation.long_texts import write_bytes
 from negotiation.mind import Demand, Offer, Side
 from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
@@ -27,7 +28,15 @@ from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["NotPlanned", "ProviderRun", "RequesterRun", "StartedRequest", "plan_of"]
+__all__ = [
+    "NotPlanned",
+    "ProviderRun",
+    "RequesterRun",
+    "StartedRequest",
+    "plan_of",
+    "read_message",
+    "write_message",
+]
 
 MAX_SIZE: Final = 1024 * 1024
 "Longest message that a plan reads, in bytes."
@@ -44,7 +53,7 @@ KINDS: Final = {"object": dict, "array": list, "string": str, "boolean": bool}
 FAULTS: Final = (JsonError, LookupError, TypeError, ValueError, RecursionError)
 "Errors of a plan that its source meets as well."
 
-_encode = ExactEncoder(allow_nan=False).encode
+_ENCODER: Final = ExactEncoder(allow_nan=False)
 
 
 class NotPlanned(Exception):
@@ -122,8 +131,10 @@ class RequesterRun:
             fit.layout.request.fields, fit.request.place, fit.action
         )
 
-    def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
-        """Return a request's bytes.
+    def encode_request(
+        self, message_id: str, arguments: dict[str, Any]
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Return a request's bytes, and what they say.
 
         Raises:
             NotPlanned: The source has to try it.
@@ -139,7 +150,7 @@ class RequesterRun:
         except FAULTS as exc:
             raise NotPlanned from exc
 
-    def decode_response(self, data: bytes) -> dict[str, Any]:
+    def decode_response(self, response: Json) -> dict[str, Any]:
         """Return the message id and the result of a response that says good.
 
         Raises:
@@ -147,7 +158,7 @@ class RequesterRun:
         """
         layout, crossing = self._fit.layout, self._fit.response
         try:
-            response = _parsed(data)
+            response = _object(response)
             message_id = _id_of(response, layout.message_id)
             if layout.update is not None and layout.update.mark in response:
                 raise NotPlanned
@@ -188,7 +199,7 @@ class ProviderRun:
             fit.layout.response.good, fit.response.place, fit.action
         )
 
-    def begin(self, data: bytes) -> StartedRequest:
+    def begin(self, request: Json) -> StartedRequest:
         """Read a request.
 
         Raises:
@@ -196,7 +207,7 @@ class ProviderRun:
         """
         layout, crossing = self._fit.layout, self._fit.request
         try:
-            request = _parsed(data)
+            request = _object(request)
             message_id = _id_of(request, layout.message_id)
             values = _values(request, layout.request.taken, crossing.place)
             _expect(values, _kind(crossing.place))
@@ -216,7 +227,7 @@ class ProviderRun:
             _check_plain(output)
             conversion = _Conversion(Unplaced.DROPPED)
             result = conversion.apply(self._fit.response.plan.step, output)
-            return self._message.written(started.message_id, result)
+            return self._message.written(started.message_id, result)[0]
         except FAULTS as exc:
             raise NotPlanned from exc
 
@@ -229,8 +240,10 @@ class _Message:
         self._path = place.path
         self._action = action
 
-    def written(self, message_id: str | None, values: Any) -> bytes:
-        """Return a message with `values` at their place, as JSON."""
+    def written(
+        self, message_id: str | None, values: Any
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Return a message with `values` at their place, as JSON, and what it says."""
         slots: Mapping[Slot, Json] = {
             Slot.MESSAGE_ID: message_id,
             Slot.ACTION: self._action,
@@ -246,7 +259,7 @@ class _Message:
         else:
             # The protocol's fields come last, so that no value can overwrite them.
             tree = {**values, **tree}
-        return _encode(tree).encode()
+        return write_message(tree), tree
 
 
 class _Conversion:
@@ -302,8 +315,20 @@ class _Conversion:
         return result
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
-    value = parse_json(data, max_size=MAX_SIZE)
+def read_message(data: bytes) -> Json:
+    """Return what a message says; None if it is no JSON, or too long for a plan."""
+    try:
+        return parse_json(data, max_size=MAX_SIZE)
+    except JsonError:
+        return None
+
+
+def write_message(values: Json) -> bytes:
+    """Return a message as plans write it; ValueError for what is no JSON."""
+    return write_bytes(_ENCODER, values)
+
+
+def _object(value: Json) -> dict[str, Any]:
     _expect(value, dict)
     assert isinstance(value, dict)
     return value

@@ -23,8 +23,7 @@ from anp.protocols.envelope import ENVELOPE_URI
 from anp.sidecar.api.problems import problem_of
 from anp.sidecar.attachments import AttachmentSpec, remove_attachment, save_attachment
 from anp.sidecar.bound.kept_answers import KeptAnswers
-from anp.sidecar.calls.call import CallRequest, Mode
-from anp.sidecar.calls.call import CallState, KeptCall
+from anp.sidecar.calls.call import CallRequest, CallState, KeptCall, Mode
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.process.stop import finish
 from negotiation.need import Need

@@ -122,7 +122,9 @@ class JsonschemaValidator:
     async def validate(self, schema: Schema, value: Json) -> list[str]:
         return findings(schema, value)
 
-    async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
+    async def validate_json(
+        self, schema: Schema, data: bytes, values: Json = None
+    ) -> list[str]:
         try:
             value = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as exc:

@@ -220,7 +220,9 @@ class BoundProvider(BoundChannel):
             seen.is_trial = verification
             if len(self.half.capabilities) == 1:
                 seen.capability = next(iter(self.half.capabilities))
-            exchange = await self._respond(event, call, verification=verification)
+            responding = self._respond(event, call, verification=verification)
+            del event
+            exchange = await responding
             self._note(seen, exchange)
 
     @property
@@ -257,12 +259,17 @@ class BoundProvider(BoundChannel):
             takes_updates=self._takes_updates(event.message_id),
             verification=verification,
         )
+        del event
+        exchange.lean = self._is_lean(exchange)
         if self._failed is not None:
             await self.channel.close(f"its test cases failed: {self._failed}"[:300])
             return exchange
         self._keep(exchange)
         try:
-            findings = await self.protocol.judge("request", exchange.request)
+            exchange.values = self.protocol.read(exchange.request)
+            findings = await self.protocol.judge(
+                "request", exchange.request, exchange.values
+            )
         except NegotiationError as exc:
             await self._cannot(exchange, exc)
             return exchange
@@ -299,15 +306,19 @@ class BoundProvider(BoundChannel):
                 exchange.request, send if exchange.takes_updates else None
             )
         else:
-            data = await self.protocol.handle(
-                exchange.request,
+            values, exchange.values = exchange.values, None
+            handling = self.protocol.handle(
+                exchange.hand_over(),
                 on_call or (lambda name, args: self._call(exchange, name, args)),
                 on_stream=self._streaming(exchange) if on_call is None else None,
                 judge_request=False,
                 # The peer judges what it gets and says so; others are spared it, and
                 # so is everybody after a repair.
                 judge_answer=on_call is not None or not self.dialogue.can_report,
+                values=values,
             )
+            del values
+            data = await handling
             if exchange.claims_too_much(data):
                 raise HalfError("error", "the answer says that nothing ran, but it did")
         exchange.response, exchange.revision = data, self.half.revision
@@ -371,10 +382,10 @@ class BoundProvider(BoundChannel):
     async def _call(
         self, exchange: Exchange, name: str, arguments: Any, *, way: WayIn | None = None
     ) -> Any:
-        kept = RecordedCall(name, arguments)
+        kept = RecordedCall(name, None if exchange.lean else arguments)
         ran, exchange.ran = exchange.ran, True
         try:
-            kept.output = await self._parts.capabilities.call(
+            output = await self._parts.capabilities.call(
                 self.half,
                 name,
                 arguments,
@@ -392,7 +403,9 @@ class BoundProvider(BoundChannel):
             raise
         finally:
             exchange.calls.append(kept)
-        return kept.output
+        if not exchange.lean:
+            kept.output = output
+        return output
 
     async def _report(self, exchange: Exchange, findings: list[str]) -> None:
         """Tell the peer that its request breaks the protocol (ANP-56)."""
@@ -435,7 +448,7 @@ class BoundProvider(BoundChannel):
     def _side(self) -> Offer:
         return self._parts.offered(self._peer)
 
-    def _ours(self, exchange: Exchange) -> bytes | None:
+    async def _ours(self, exchange: Exchange) -> bytes | None:
         return exchange.response
 
     async def _differences(self, exchange: Exchange) -> list[str]:

@@ -12,11 +12,7 @@ from pydantic import Field
 
 from anp.sidecar.bound.signs import CallSign
 from anp.sidecar.bound.updates import UpdateSink
-<<<<<<< HEAD
-from anp.sidecar.bound.work import CallSign
 from anp.sidecar.calls.events import Event, EventWatcher
-=======
->>>>>>> b26e4d88
 from cache.records.records import Count, Hash
 from negotiation.need import Need
 

@@ -22,13 +22,8 @@ from anp.errors import (
     UnknownError,
 )
 from anp.phases import ON_PHASE
-<<<<<<< HEAD
-from anp.sidecar.bound.work import CallSign
-from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
-=======
 from anp.sidecar.bound.signs import CallSign
-from anp.sidecar.calls.call import CallRequest, CallResult
->>>>>>> b26e4d88
+from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall
 from anp.sidecar.calls.events import Event, EventHub, EventWatcher
 from anp.sidecar.calls.keys import CallKeys, Outcome
 from anp.sidecar.telemetry.observer import CallOrigin, call_origin
@@ -277,9 +272,10 @@ class CallDesk:
 
     async def close(self) -> None:
         """End all calls."""
-        ending = {self.take_back(call) for call in self._calls.values()} - {None}
-        if ending:
-            await asyncio.wait(ending, timeout=END_WAIT)
+        ending = [self.take_back(call) for call in self._calls.values()]
+        tasks = {task for task in ending if task is not None}
+        if tasks:
+            await asyncio.wait(tasks, timeout=END_WAIT)
 
     def _carry_apart(self, call: KeptCall, work: Coroutine[Any, Any, None]) -> None:
         """Carry a call in a task of its own."""

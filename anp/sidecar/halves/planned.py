@@ -12,7 +12,10 @@ from negotiation.rules.plan_run import (
     ProviderRun,
     RequesterRun,
     StartedRequest,
+    read_message,
+    write_message,
 )
+from negotiation.strict_json import Json
 
 __all__ = ["PlannedHalf"]
 
@@ -45,20 +48,34 @@ class PlannedHalf:
 
     async def encode_request(self, message_id: str, arguments: dict[str, Any]) -> bytes:
         """Return the request's bytes; HalfError when the half cannot."""
+        return (await self.written_request(message_id, arguments))[0]
+
+    async def written_request(
+        self, message_id: str, arguments: dict[str, Any]
+    ) -> tuple[bytes, Json]:
+        """Return the request's bytes, and what they say; None if only a reader knows.
+
+        Raises:
+            HalfError: The half cannot.
+        """
         self._check()
         if isinstance(self._plan, RequesterRun):
             try:
                 return self._plan.encode_request(message_id, arguments)
             except NotPlanned:
                 pass
-        return await (await self._load()).encode_request(message_id, arguments)
+        return await (await self._load()).encode_request(message_id, arguments), None
 
-    async def decode_response(self, data: bytes) -> dict[str, Any]:
-        """Return `message_id`, with `result`, `error` or, of an update, `update`."""
+    async def decode_response(self, data: bytes, values: Json = None) -> dict[str, Any]:
+        """Return `message_id`, with `result`, `error` or, of an update, `update`.
+
+        Args:
+            values: What the bytes say; None if they were not read, or cannot be.
+        """
         self._check()
         if isinstance(self._plan, RequesterRun):
             try:
-                return self._plan.decode_response(data)
+                return self._plan.decode_response(values or read_message(data))
             except NotPlanned:
                 pass
         return await (await self._load()).decode_response(data)
@@ -68,26 +85,39 @@ class PlannedHalf:
         return await (await self._load()).read_message(kind, data)
 
     async def handle_request(
-        self, data: bytes, on_call: OnCall, on_stream: OnStream | None = None
+        self,
+        data: bytes,
+        on_call: OnCall,
+        on_stream: OnStream | None = None,
+        values: Json = None,
     ) -> bytes:
-        """Run the provider half on one request; `on_call` makes its calls."""
+        """Run the provider half on one request; `on_call` makes its calls.
+
+        Args:
+            values: What the bytes say; None if they were not read, or cannot be. With
+                these there need be no bytes: they are written anew where they are
+                needed, which is seldom.
+        """
         self._check()
+        values = values or read_message(data)
         if not isinstance(self._plan, ProviderRun):
             return await (await self._load()).handle_request(data, on_call, on_stream)
         try:
-            started = self._plan.begin(data)
+            started = self._plan.begin(values)
         except NotPlanned:
+            data = data or write_message(values)
             return await (await self._load()).handle_request(data, on_call, on_stream)
         try:
             output = await on_call(started.capability, started.arguments)
         except CapabilityFailed as exc:
-            failed = _Replay(started, failure=exc)
-            return await (await self._load()).handle_request(data, failed.call)
-        try:
-            return self._plan.answer(started, output)
-        except NotPlanned:
-            made = _Replay(started, output)
-            return await (await self._load()).handle_request(data, made.call)
+            replay = _Replay(started, failure=exc)
+        else:
+            try:
+                return self._plan.answer(started, output)
+            except NotPlanned:
+                replay = _Replay(started, output)
+        data = data or write_message(values)
+        return await (await self._load()).handle_request(data, replay.call)
 
 
 class _Replay:

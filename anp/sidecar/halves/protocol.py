@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from anp.sidecar.halves.planned import PlannedHalf
 from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import NOT_RUN, NegotiationError
 from negotiation.mind import HalfRunner, OnStream, Validator
+from negotiation.rules.plan_run import read_message
 from negotiation.strict_json import Json
 
 __all__ = ["Answer", "DoesNotFit", "Protocol", "Update", "UpdateDoesNotFit"]
@@ -66,8 +68,22 @@ class Protocol:
         self.half = half
         self._judge = MessageJudge(document, half, validator)
         layout = self._judge.layout
+        self._planned = half if isinstance(half, PlannedHalf) else None
         self.has_message_ids = layout is not None and layout.message_id is not None
         "True when answers can be told apart, so that many calls may be in flight."
+
+    @property
+    def is_plan(self) -> bool:
+        """True if our half is a plan of our rules, which is proved to be right."""
+        return self._planned is not None
+
+    def read(self, data: bytes) -> Json:
+        """Read a message for `judge` and `handle`, so that it is read once.
+
+        Returns:
+            None: It cannot be read, or our half is no plan and works on bytes.
+        """
+        return None if self._planned is None else read_message(data)
 
     @property
     def reader(self) -> Callable[[str, bytes], Awaitable[dict[str, Any]]] | None:
@@ -75,16 +91,22 @@ class Protocol:
         return None if self.document.is_json else self._read
 
     async def judge(
-        self, kind: Literal["request", "response", "update"], data: bytes
+        self,
+        kind: Literal["request", "response", "update"],
+        data: bytes,
+        values: Json = None,
     ) -> list[str]:
         """Return the findings against `data` as a message of the document.
 
         A response may be a good one or one that says error in the document's own way.
 
+        Args:
+            values: What a request says, if `read` has read it.
+
         Raises:
             HalfError: Our `read_message` had to be ended; says nothing about `data`.
         """
-        return await self._judge.judge(MessageKind(kind), data)
+        return await self._judge.judge(MessageKind(kind), data, values)
 
     async def values(self, kind: Literal["request", "response"], data: bytes) -> Json:
         """Return the values of a message, for comparing; it may break the schemas.
@@ -110,8 +132,12 @@ class Protocol:
             DoesNotFit: The arguments do not give a request of this document.
             HalfError: The half failed.
         """
-        data = await self.half.encode_request(message_id, arguments)
-        findings = await self.judge("request", data)
+        values: Json = None
+        if self._planned is None:
+            data = await self.half.encode_request(message_id, arguments)
+        else:
+            data, values = await self._planned.written_request(message_id, arguments)
+        findings = await self.judge("request", data, values)
         if findings:
             raise DoesNotFit("; ".join(findings))
         return data
@@ -124,7 +150,11 @@ class Protocol:
             DoesNotFit: It breaks the document.
             HalfError: The half could not read it.
         """
-        decoded = await self.half.decode_response(data)
+        values = self.read(data)
+        if self._planned is None:
+            decoded = await self.half.decode_response(data)
+        else:
+            decoded = await self._planned.decode_response(data, values)
         if "update" in decoded and self.document.update_schema is not None:
             findings = await self.judge("update", data)
             message_id = _message_id(decoded)
@@ -135,7 +165,9 @@ class Protocol:
         schema = (
             self.document.response_schema if error is None else self._judge.error_schema
         )
-        findings = await self._judge.findings(MessageKind.RESPONSE, schema, data)
+        findings = await self._judge.findings(
+            MessageKind.RESPONSE, schema, data, values
+        )
         if findings:
             raise DoesNotFit("; ".join(findings))
         message_id = _message_id(decoded)
@@ -157,10 +189,13 @@ class Protocol:
         on_stream: OnStream | None = None,
         judge_request: bool = True,
         judge_answer: bool = True,
+        values: Json = None,
     ) -> bytes:
         """Answer a request as provider.
 
         Args:
+            data: The request; may be empty with `values`.
+            values: What it says, by `read`.
             on_stream: Makes the calls whose updates the half writes; see `HalfRunner`.
             judge_request: False when `judge` has seen the request already.
             judge_answer: True to judge our own answer before it goes out; the receiver
@@ -171,10 +206,16 @@ class Protocol:
             HalfError: The half failed.
         """
         if judge_request:
-            findings = await self.judge("request", data)
+            findings = await self.judge("request", data, values)
             if findings:
                 raise DoesNotFit(f"request: {'; '.join(findings)}")
-        answer = await self.half.handle_request(data, on_call, on_stream)
+        if self._planned is None:
+            answering = self.half.handle_request(data, on_call, on_stream)
+        else:
+            answering = self._planned.handle_request(data, on_call, on_stream, values)
+        # Both may be long, and the call may take long.
+        del data, values
+        answer = await answering
         if judge_answer:
             findings = await self.judge("response", answer)
             if findings:
