@@ -23,7 +23,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +48,7 @@ from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.keys import EphemeralKey
 from anp.wire.messages import MetaProtocol
-from anp.wire.moment import Moment
+from anp.wire.moment import Moment, moment_of
 from anp.wire.replay import HelloMemory
 
 SIZES: Final = {"1 KiB": (1024, 200), "64 KiB": (64 * 1024, 40), "1 MiB": (2**20, 6)}
@@ -68,7 +67,7 @@ Echo = Callable[[bytes], Awaitable[bytes]]
 
 
 def _now() -> Moment:
-    return Moment(time.monotonic(), datetime.now(UTC))
+    return moment_of((time.monotonic(), time.time_ns()))
 
 
 class End:

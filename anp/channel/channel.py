@@ -6,8 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, time_ns
 from typing import Protocol
 
 from anp.channel.core.events import (
@@ -20,7 +19,7 @@ from anp.channel.core.limits import KEY_EXPIRED
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import MetaProtocol
-from anp.wire.moment import Moment
+from anp.wire.moment import Moment, moment_of
 
 __all__ = [
     "Channel",
@@ -38,7 +37,7 @@ MAX_WAITING_FRAMES = 128
 
 def read_clocks() -> Moment:
     """Return the present moment."""
-    return Moment(monotonic(), datetime.now(UTC))
+    return moment_of((monotonic(), time_ns()))
 
 
 class ChannelClosed(CallError):

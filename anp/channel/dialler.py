@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -35,9 +35,11 @@ class _Connect(connect):
     def process_redirect(self, exc: Exception) -> Exception | str:
         return exc
 
-    def __await__(self) -> Generator[Any, None, PromptConnection]:
-        # Of the class that `create_connection` names.
-        return cast("Generator[Any, None, PromptConnection]", super().__await__())
+
+async def _connected(url: str, **options: Any) -> PromptConnection:
+    connection = await _Connect(url, create_connection=_DialledConnection, **options)
+    assert isinstance(connection, _DialledConnection)
+    return connection
 
 
 class Dialler:
@@ -81,7 +83,6 @@ class Dialler:
             CallError: PEER_UNREACHABLE.
         """
         options: dict[str, Any] = {
-            "create_connection": _DialledConnection,
             "compression": None,
             "open_timeout": open_timeout,
             "ping_interval": ping_interval,
@@ -96,13 +97,13 @@ class Dialler:
             options["ssl"] = self._tls
         try:
             if not guarded:
-                return await _Connect(url, **options)
+                return await _connected(url, **options)
             options["port"] = parts.port or _DEFAULT_PORT[parts.scheme]
             found = await self._checked(parts.hostname or "", options["port"])
             for address in found[:-1]:
                 with contextlib.suppress(OSError):
-                    return await _Connect(url, host=address, **options)
-            return await _Connect(url, host=found[-1], **options)
+                    return await _connected(url, host=address, **options)
+            return await _connected(url, host=found[-1], **options)
         except (
             *(OSError, TimeoutError, InvalidHandshake, InvalidURI, EOFError),
             FetchError,

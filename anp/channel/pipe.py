@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from websockets import frames as websocket_frames
 from websockets.asyncio.connection import Connection
@@ -238,12 +238,12 @@ class PromptConnection(Connection):
         return self.take(data)
 
 
-def _between_frames(parser: Generator[None]) -> bool:
+def _between_frames(parser: Any) -> bool:
     """Say if the library's parser waits for a frame to begin."""
     # One generator waits in another; the innermost one tells what for.
     while (within := parser.gi_yieldfrom) is not None:
         parser = within
-    return parser.gi_code is _AT_EOF
+    return bool(parser.gi_code is _AT_EOF)
 
 
 def _whole(data: bytes, at: int, *, masked: bool) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import binascii
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from pybase64 import b64decode_as_bytearray, b64encode_as_string
@@ -25,6 +26,8 @@ __all__ = [
     "decode_base64",
     "decode_sealed",
     "encode_base64",
+    "envelope_of",
+    "open_data_of",
 ]
 
 IV_SIZE: Final = 12
@@ -59,10 +62,11 @@ def decode_sealed(ciphertext: str | bytes | memoryview, tag: bytes) -> bytearray
     return content
 
 
-def _decode(text: str | bytes | memoryview) -> bytearray:
+def _decode(spelled: str | bytes | memoryview) -> bytearray:
     try:
-        spelled = text.encode("ascii") if isinstance(text, str) else text
-        data = b64decode_as_bytearray(spelled, validate=True)
+        if isinstance(spelled, str):
+            spelled = spelled.encode("ascii")
+        data = b64decode_as_bytearray(spelled, None, True)
     except (binascii.Error, ValueError):
         raise _not_canonical() from None
     padding = -len(data) % 3
@@ -114,6 +118,10 @@ class OpenData(NamedTuple):
     def sealed(self) -> OpenData:
         """Return itself; see `EncryptedData.sealed`."""
         return self
+
+
+open_data_of: Final = partial(tuple.__new__, OpenData)
+"Returns the data of all fields as a tuple, in half the time of `OpenData` itself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +224,7 @@ class Envelope(NamedTuple):
     def iv(self) -> bytes:
         """The iv, 12 bytes. Raises PeerError (`DECRYPTION_FAILED`) if it is not."""
         return self.encrypted_data.sealed().nonce
+
+
+envelope_of: Final = partial(tuple.__new__, Envelope)
+"Returns the envelope of all fields as a tuple, in half the time of `Envelope` itself."

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -24,6 +25,7 @@ from anp.wire.encrypted import (
 )
 from anp.wire.envelopes import EnvelopeWriter
 from anp.wire.keys import SessionKeys
+from anp.wire.moment import unix_ns
 
 __all__ = [
     "FORMATS",
@@ -38,6 +40,7 @@ __all__ = [
     "encrypt",
     "find_format",
     "frame_header",
+    "frame_of",
     "open_envelope",
     "open_sealed",
     "seal",
@@ -68,6 +71,10 @@ class Frame(NamedTuple):
 
     data: bytes
     "Protocol data, any bytes, possibly none."
+
+
+frame_of: Final = partial(tuple.__new__, Frame)
+"Returns the frame of both fields as a tuple, in half the time of `Frame` itself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
             ErrorCode.NOT_ALLOWED,
             f"a frame of {len(data)} bytes, without a header of {size}",
         )
-    return Frame(_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:])
+    return frame_of((_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:]))
 
 
 def encrypt(cipher: AESGCM, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
@@ -161,8 +168,9 @@ def open_sealed(cipher: AESGCM, data: OpenData) -> bytes:
     Raises:
         PeerError: `DECRYPTION_FAILED`.
     """
+    nonce, content, covered = data
     try:
-        return cipher.decrypt(*data)
+        return cipher.decrypt(nonce, content, covered)
     except InvalidTag:
         raise PeerError(
             ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext"
@@ -198,7 +206,9 @@ def seal(
         version=version,
         binary=False,
     )
-    text = writer.write(plaintext, message_id=message_id, iv=iv, timestamp=timestamp)
+    text = writer.write(
+        plaintext, message_id=message_id, iv=iv, unix_ns=unix_ns(timestamp)
+    )
     return text.decode()
 
 

@@ -84,8 +84,10 @@ def format_timestamp(moment: datetime, *, milliseconds: bool = True) -> str:
         if moment.tzinfo is None:
             raise LocalError("a timestamp needs a time zone")
         moment = moment.astimezone(UTC)
-    text = moment.isoformat(timespec="milliseconds" if milliseconds else "seconds")
-    return text.removesuffix("+00:00") + "Z"
+    second = moment.replace(microsecond=0, tzinfo=None).isoformat()
+    return (
+        f"{second}.{moment.microsecond // 1000:03}Z" if milliseconds else f"{second}Z"
+    )
 
 
 _CONFIG = ConfigDict(alias_generator=to_camel, extra="ignore")

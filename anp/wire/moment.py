@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import NamedTuple
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final, NamedTuple
 
-__all__ = ["Moment"]
+__all__ = ["Moment", "moment_of", "unix_ns"]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Moment(NamedTuple):
@@ -14,5 +18,24 @@ class Moment(NamedTuple):
     monotonic: float
     "Seconds on a clock that nobody sets, for deadlines."
 
-    utc: datetime
-    "Date and time in UTC, for timestamps and the age of messages."
+    unix_ns: int
+    "Nanoseconds since 1970, for timestamps and the age of messages."
+
+    @classmethod
+    def at(cls, monotonic: float, utc: datetime) -> Moment:
+        """Return the moment at which a calendar shows `utc`."""
+        return cls(monotonic, unix_ns(utc))
+
+    @property
+    def utc(self) -> datetime:
+        """Date and time in UTC."""
+        return _EPOCH + timedelta(microseconds=self.unix_ns // 1000)
+
+
+moment_of: Final = partial(tuple.__new__, Moment)
+"Returns the moment of both fields as a tuple, in half the time of `Moment` itself."
+
+
+def unix_ns(utc: datetime) -> int:
+    """Return the nanoseconds since 1970 at a time with a zone."""
+    return (utc - _EPOCH) // _MICROSECOND * 1000

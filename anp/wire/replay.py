@@ -12,6 +12,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
+from struct import Struct
+from typing import Final
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.messages import SourceHello
@@ -48,12 +50,15 @@ SALT_SIZE = 4
 "Random bytes in front of the counter."
 
 _COUNTER_SIZE = 8
+_COUNTER_AT: Final = Struct(">Q").unpack_from
+_IV_OF: Final = Struct(f">{SALT_SIZE}sQ").pack
 _MASK = (1 << BLOCK) - 1
 
 
 def counter_of(iv: bytes) -> int:
     """Return the counter in an iv of 12 bytes."""
-    return int.from_bytes(iv[SALT_SIZE:], "big")
+    counter: int = _COUNTER_AT(iv, SALT_SIZE)[0]
+    return counter
 
 
 def first_iv(salt: bytes) -> bytes:
@@ -81,22 +86,18 @@ class SendCounter:
         if len(salt) != SALT_SIZE:
             raise LocalError(f"a salt of {len(salt)} bytes, expected {SALT_SIZE}")
         self._salt = salt
-        self._next = first
+        self.next = first
+        "The counter that comes next."
         self._end = end
-
-    @property
-    def next(self) -> int:
-        """The counter that comes next."""
-        return self._next
 
     @property
     def needs_block(self) -> bool:
         """True if a block has to be reserved before the next iv."""
-        return self._end is not None and self._next >= self._end
+        return self._end is not None and self.next >= self._end
 
     def hold_to_block(self) -> int:
         """Stop at the end of the present block, from now on; return what follows it."""
-        self._end = block_end(self._next) + 1
+        self._end = block_end(self.next) + 1
         return self._end
 
     def free(self) -> None:
@@ -105,9 +106,9 @@ class SendCounter:
 
     def reserve(self, first: int, end: int) -> None:
         """Use the counters from `first` to before `end`, which are reserved for us."""
-        if first < self._next:
-            raise LocalError(f"counter {first} was used before, next is {self._next}")
-        self._next, self._end = first, end
+        if first < self.next:
+            raise LocalError(f"counter {first} was used before, next is {self.next}")
+        self.next, self._end = first, end
 
     def take(self) -> bytes:
         """Return the next iv.
@@ -115,11 +116,11 @@ class SendCounter:
         Raises:
             LocalError: A block has to be reserved first, or the key is used up.
         """
-        count = self._next
-        if count >= MAX_COUNTER or self.needs_block:
+        count = self.next
+        if count >= MAX_COUNTER or (self._end is not None and count >= self._end):
             raise LocalError(f"counter {count} is not reserved, or the last one")
-        self._next = count + 1
-        return self._salt + count.to_bytes(_COUNTER_SIZE, "big")
+        self.next = count + 1
+        return _IV_OF(self._salt, count)
 
 
 class ReplayWindow:
@@ -130,14 +131,10 @@ class ReplayWindow:
     """
 
     def __init__(self, *, highest: int) -> None:
-        self._highest = highest
+        self.highest = highest
+        "The highest counter received."
         # Bit i is the counter `highest - i`.
         self._seen = _MASK
-
-    @property
-    def highest(self) -> int:
-        """The highest counter received."""
-        return self._highest
 
     def check(self, counter: int) -> None:
         """Say whether a counter is new, without remembering it.
@@ -151,7 +148,7 @@ class ReplayWindow:
                 ErrorCode.ENCRYPTION_KEY_EXPIRED,
                 f"counter {counter}, the key ends at {MAX_COUNTER}",
             )
-        behind = self._highest - counter
+        behind = self.highest - counter
         if behind >= BLOCK or (behind >= 0 and self._seen >> behind & 1):
             raise PeerError(
                 ErrorCode.NOT_ALLOWED,
@@ -164,12 +161,12 @@ class ReplayWindow:
         Raises:
             PeerError: See `check`.
         """
-        ahead = counter - self._highest
+        ahead = counter - self.highest
         if ahead <= 0 or counter >= MAX_COUNTER:
             self.check(counter)
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _MASK if ahead < BLOCK else 1
-            self._highest = counter
+            self.highest = counter
         else:
             self._seen |= 1 << -ahead
 

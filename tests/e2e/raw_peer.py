@@ -67,7 +67,9 @@ class RawPeer:
                 candidate_protocols=candidates,
                 extensions=("close",),
             ),
-            now=Moment(time.monotonic(), datetime.now(UTC) + timedelta(seconds=skew)),
+            now=Moment.at(
+                time.monotonic(), datetime.now(UTC) + timedelta(seconds=skew)
+            ),
             random_bytes=os.urandom,
         )
 
@@ -94,7 +96,7 @@ class RawPeer:
             match initiator.next_event():
                 case NeedKeyCheck():
                     initiator.key_checked(
-                        None, now=Moment(time.monotonic(), datetime.now(UTC))
+                        None, now=Moment(time.monotonic(), time.time_ns())
                     )
                 case HandshakeCompleted(keys):
                     self.keys = keys
@@ -105,7 +107,7 @@ class RawPeer:
                         await self.connection.recv(), max_size=MAX_SIZE
                     )
                     initiator.receive(
-                        message, now=Moment(time.monotonic(), datetime.now(UTC))
+                        message, now=Moment(time.monotonic(), time.time_ns())
                     )
                 case other:
                     raise AssertionError(other)

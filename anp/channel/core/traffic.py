@@ -278,6 +278,7 @@ class OpenChannel:
         self.claimed = -1
         self.first_counter = counter.next if counter else 0
         self._config = config
+        self._most_messages = config.renewal.messages
         self._max_first_payload = plaintext_size(config.max_first_message)
         self._counter = counter
         self._window = window
@@ -381,7 +382,7 @@ class OpenChannel:
         if self.renew_at is None:
             return False
         if self._counter is not None and self._window is not None:
-            most = self._config.renewal.messages
+            most = self._most_messages
             return self._counter.next >= most or self._window.highest >= most
         most = self._config.renewal.plain_messages
         return max(self._sent, len(self._seen_ivs or ())) >= most
@@ -446,7 +447,7 @@ class OpenChannel:
             encode_frame(frame, self.opened.frame_format),
             message_id=message_id,
             iv=iv,
-            timestamp=now.utc,
+            unix_ns=now.unix_ns,
         )
 
     def open(self, envelope: Envelope) -> Frame | None:
@@ -461,7 +462,7 @@ class OpenChannel:
             FrameOverLimit: It has more bytes than both sides agreed on.
         """
         head = self._head
-        if envelope.head != head:
+        if envelope.head is not head and envelope.head != head:
             check_envelope_dids(
                 envelope,
                 source_did=head.source_did,

@@ -327,7 +327,7 @@ async def test_whole_messages_do_not_go_through_the_parser_of_the_library(
     for sender, receiver in ((server, client), (client, server)):
         one, came = PromptConnection(receiver), list[bytes]()
         one.connection_made(Transport())  # type: ignore[arg-type]  # a fake
-        one.take = lambda message, came=came: came.append(message) is None  # type: ignore[misc]
+        one.take = lambda message, came=came: came.append(message) is None
         task = asyncio.create_task(one.recv())
         await asyncio.sleep(0)
         sender.send_text(b"{}")

@@ -48,7 +48,7 @@ OFFER = MetaProtocol(
     candidate_protocols=(URI,),
     extensions=("close",),
 )
-NOW = Moment(0.0, WALL_NOW)
+NOW = Moment.at(0.0, WALL_NOW)
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "vectors" / "wire" / "sdk.json").read_text("utf-8")
 )
@@ -109,7 +109,7 @@ def make_initiator(
         identity=ALICE,
         peer_did=BOB.did,
         meta=meta or MetaProtocol(),
-        now=Moment(now, WALL_NOW),
+        now=Moment.at(now, WALL_NOW),
         random_bytes=fixed_random("alice"),
     )
 
@@ -129,7 +129,7 @@ def make_responder(
         config or HandshakeConfig(),
         identity=identity,
         hello=message,
-        now=Moment(now, wall_now),
+        now=Moment.at(now, wall_now),
         random_bytes=fixed_random("bob"),
     )
 
@@ -156,23 +156,23 @@ def start_pair(
     [hello] = initiator.messages_to_send()
     responder = make_responder(hello, config=responder_config)
     assert isinstance(responder.next_event(), NeedKeyCheck)
-    responder.key_checked(None, now=Moment(0.0, WALL_NOW))
+    responder.key_checked(None, now=Moment.at(0.0, WALL_NOW))
     assert isinstance(responder.next_event(), NeedHelloReply)
-    responder.answer(answer or MetaProtocol(), now=Moment(0.0, WALL_NOW))
+    responder.answer(answer or MetaProtocol(), now=Moment.at(0.0, WALL_NOW))
     return Pair(initiator, responder, hello, responder.messages_to_send())
 
 
 def tell(side: Initiator | Responder, *texts: str, now: float = 0.0) -> None:
     """Give messages to one side."""
     for text in texts:
-        side.receive(read_message(text), now=Moment(now, WALL_NOW))
+        side.receive(read_message(text), now=Moment.at(now, WALL_NOW))
 
 
 def finish_pair(pair: Pair, *, now: float = 0.0) -> tuple[list[Event], list[Event]]:
     """Run the rest and return the last events of the initiator and the responder."""
     tell(pair.initiator, *pair.sent, now=now)
     assert isinstance(pair.initiator.next_event(), NeedKeyCheck)
-    pair.initiator.key_checked(None, now=Moment(now, WALL_NOW))
+    pair.initiator.key_checked(None, now=Moment.at(now, WALL_NOW))
     tell(pair.responder, *pair.initiator.messages_to_send(), now=now)
     return events_of(pair.initiator), events_of(pair.responder)
 

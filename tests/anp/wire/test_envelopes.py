@@ -29,6 +29,7 @@ from anp.wire.messages import (
     UnreadableMessage,
     parse_message,
 )
+from anp.wire.moment import unix_ns
 from tests.anp.wire.peers import VECTORS
 from tests.clauses import clause
 
@@ -49,7 +50,7 @@ def text_of(plaintext: bytes, message_id: str = "m-1") -> str:
 
 def binary_of(plaintext: bytes, message_id: str = "m-1", **changes: str) -> bytes:
     writer = EnvelopeWriter(OURS, **{**IDS, "version": "1.0", **changes}, binary=True)
-    data = writer.write(plaintext, message_id=message_id, iv=IV, timestamp=NOW)
+    data = writer.write(plaintext, message_id=message_id, iv=IV, unix_ns=unix_ns(NOW))
     assert isinstance(data, bytes)
     return data
 
@@ -193,7 +194,7 @@ def test_the_binary_form_is_that_of_the_vector() -> None:
         bytes.fromhex(VECTOR["plaintext"]),
         message_id=VECTOR["messageId"],
         iv=bytes.fromhex(VECTOR["iv"]),
-        timestamp=datetime.fromisoformat(VECTOR["timestamp"]),
+        unix_ns=unix_ns(datetime.fromisoformat(VECTOR["timestamp"])),
     )
     assert isinstance(written, bytes)
     assert written.hex() == VECTOR["message"]

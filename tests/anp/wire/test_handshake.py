@@ -216,12 +216,12 @@ def test_after_the_end_nothing_is_said_or_answered() -> None:
     finish_pair(pair)
     for side in (pair.initiator, pair.responder):
         tell(side, pair.source_hello, *pair.sent, now=99.0)
-        side.handle_timer(now=Moment(99.0, WALL_NOW))
-        side.key_checked("too late", now=Moment(99.0, WALL_NOW))
+        side.handle_timer(now=Moment.at(99.0, WALL_NOW))
+        side.key_checked("too late", now=Moment.at(99.0, WALL_NOW))
         assert side.messages_to_send() == []
         assert events_of(side) == []
-    pair.responder.answer(MetaProtocol(), now=Moment(99.0, WALL_NOW))
-    pair.responder.refuse(ErrorCode.NOT_ALLOWED, "", now=Moment(99.0, WALL_NOW))
+    pair.responder.answer(MetaProtocol(), now=Moment.at(99.0, WALL_NOW))
+    pair.responder.refuse(ErrorCode.NOT_ALLOWED, "", now=Moment.at(99.0, WALL_NOW))
     assert pair.responder.state is HandshakeState.DONE
 
 
@@ -308,10 +308,10 @@ def test_a_message_of_another_kind_fails() -> None:
 def test_the_deadline_holds_just_before_it_and_at_it() -> None:
     initiator = make_initiator(now=100.0)
     assert initiator.get_timer() == 110.0
-    initiator.handle_timer(now=Moment(109.999, WALL_NOW))
+    initiator.handle_timer(now=Moment.at(109.999, WALL_NOW))
     assert events_of(initiator) == []
     initiator.messages_to_send()
-    initiator.handle_timer(now=Moment(110.0, WALL_NOW))
+    initiator.handle_timer(now=Moment.at(110.0, WALL_NOW))
     failure = failure_of(initiator)
     assert failure.timed_out
     assert "destinationHello" in failure.detail
@@ -321,7 +321,7 @@ def test_the_deadline_holds_just_before_it_and_at_it() -> None:
 
 def test_a_responder_whose_peer_falls_silent_says_so() -> None:
     pair = start_pair()
-    late = Moment(10.0, WALL_NOW + timedelta(seconds=10))
+    late = Moment.at(10.0, WALL_NOW + timedelta(seconds=10))
     pair.responder.handle_timer(now=late)
     failure = failure_of(pair.responder)
     assert (failure.code, failure.timed_out) == (ErrorCode.ENCRYPTION_FAILED, True)
@@ -334,7 +334,7 @@ def test_what_comes_after_the_deadline_comes_too_late(call: str) -> None:
     [hello] = make_initiator().messages_to_send()
     responder = make_responder(hello)
     events_of(responder)
-    late = Moment(10.0, WALL_NOW)
+    late = Moment.at(10.0, WALL_NOW)
     match call:
         case "receive":
             tell(responder, hello, now=10.0)

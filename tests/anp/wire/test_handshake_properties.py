@@ -64,14 +64,14 @@ ACTIONS = ["check", "deny", "answer", "refuse", "timer"]
 
 def act(side: Initiator | Responder, action: str, now: float) -> None:
     """Do what a shell may do in the state the handshake is in."""
-    moment = Moment(now, WALL_NOW)
+    moment = Moment.at(now, WALL_NOW)
     match action, side.state:
         case "check", HandshakeState.EXPECT_KEY_CHECK:
             side.key_checked(None, now=moment)
         case "deny", HandshakeState.EXPECT_KEY_CHECK:
             side.key_checked("not its key", now=moment)
         case "timer", _:
-            side.handle_timer(now=Moment(now, WALL_NOW))
+            side.handle_timer(now=Moment.at(now, WALL_NOW))
         case "refuse", _ if isinstance(side, Responder):
             side.refuse(ErrorCode.NOT_ALLOWED, "no", now=moment)
         case "answer", HandshakeState.EXPECT_ANSWER if isinstance(side, Responder):

@@ -85,14 +85,14 @@ def test_as_initiator_we_complete_with_the_recorded_sdk(vector: dict[str, str]) 
         identity=source,
         peer_did=destination.did,
         meta=OFFER,
-        now=Moment(0.0, wall_now),
+        now=Moment.at(0.0, wall_now),
         random_bytes=Recorded(vector["source_hello"], vector["source_ephemeral"]),
     )
     for name in ("destination_hello", "destination_finished"):
         message = read_message(vector[name])
-        initiator.receive(message, now=Moment(0.0, wall_now))
+        initiator.receive(message, now=Moment.at(0.0, wall_now))
     assert isinstance(initiator.next_event(), NeedKeyCheck)
-    initiator.key_checked(None, now=Moment(0.0, wall_now))
+    initiator.key_checked(None, now=Moment.at(0.0, wall_now))
     done = completed(events_of(initiator))
     assert done.keys.secret_key_id == vector["secret_key_id"]
     assert done.keys.send_key.hex() == vector["source_key"]

@@ -33,7 +33,7 @@ def hello_of(identity: FixedIdentity = ALICE, **changes: Any) -> dict[str, Any]:
         identity=identity,
         peer_did="did:example:bob",
         meta=MetaProtocol(),
-        now=Moment(0.0, WALL_NOW),
+        now=Moment.at(0.0, WALL_NOW),
         random_bytes=fixed_random(),
     )
     [text] = initiator.messages_to_send()

@@ -245,7 +245,7 @@ class Socket:
 
 def now(skew: float = 0.0) -> Moment:
     """Return this moment, on both clocks."""
-    return Moment(time.monotonic(), datetime.fromtimestamp(time.time() + skew, UTC))
+    return Moment.at(time.monotonic(), datetime.fromtimestamp(time.time() + skew, UTC))
 
 
 async def open_channel(

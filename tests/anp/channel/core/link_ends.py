@@ -70,7 +70,7 @@ class End:
     @property
     def moment(self) -> Moment:
         """The time as the core wants it."""
-        return Moment(self.now, WALL_NOW + timedelta(seconds=self.now))
+        return Moment.at(self.now, WALL_NOW + timedelta(seconds=self.now))
 
     def open(self, peer: FixedIdentity, meta: MetaProtocol | None = None) -> str:
         return self.core.open_channel(

@@ -68,7 +68,7 @@ def binary_writer(end: End, channel_id: str) -> EnvelopeWriter:
 def test_a_binary_frame_that_was_not_agreed_on_is_refused() -> None:
     alice, bob, channel_id = between(UNLISTED, LISTED)
     sent = binary_writer(alice, channel_id).write(
-        b"\x40x", message_id="m", iv=bytes(11) + b"\x05", timestamp=alice.moment.utc
+        b"\x40x", message_id="m", iv=bytes(11) + b"\x05", unix_ns=alice.moment.unix_ns
     )
     refused(bob.give(sent), ErrorCode.NOT_ALLOWED)
     assert bob.of(FrameReceived) == []
@@ -84,7 +84,7 @@ def test_json_is_taken_where_binary_was_agreed_on() -> None:
     ids = {"source_did": ALICE.did, "destination_did": BOB.did}
     writer = EnvelopeWriter(keys, **ids, version="1.0", binary=False)
     sent = writer.write(
-        b"\x40x", message_id="m", iv=bytes(11) + b"\x05", timestamp=alice.moment.utc
+        b"\x40x", message_id="m", iv=bytes(11) + b"\x05", unix_ns=alice.moment.unix_ns
     )
     assert bob.give(sent) == []
     assert bob.of(FrameReceived)[-1].frame.data == b"x"

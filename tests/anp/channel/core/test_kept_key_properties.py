@@ -92,7 +92,7 @@ class Side:
 
     @property
     def moment(self) -> Moment:
-        return Moment(self.now, WALL_NOW + timedelta(seconds=self.now))
+        return Moment.at(self.now, WALL_NOW + timedelta(seconds=self.now))
 
     def act(self) -> None:
         """Do what the shell does, the store's part included."""
