@@ -292,14 +292,14 @@ class EnvelopeWriter:
         *,
         message_id: str,
         iv: bytes,
-        timestamp: datetime,
+        unix_ns: int,
     ) -> bytes:
         """Return what `write` returns for `header + data` in the binary form.
 
         It is encrypted where it stands: otherwise the data would be there three more
         times, with its header, encrypted, and behind all that goes before.
         """
-        start = self._binary_start(message_id, timestamp)
+        start = self._binary_start(message_id, unix_ns)
         made = BytesIO(b"".join((start, iv, header, data, bytes(TAG_SIZE))))
         with made.getbuffer() as view, view[len(start) + IV_SIZE :] as sealed:
             # GCM may write over its input: each block is read before.
@@ -309,10 +309,10 @@ class EnvelopeWriter:
     def _written_binary(
         self, plaintext: bytes, message_id: str, iv: bytes, unix_ns: int
     ) -> bytes:
-        start = self._binary_start(message_id, timestamp)
+        start = self._binary_start(message_id, unix_ns)
         return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
 
-    def _binary_start(self, message_id: str, timestamp: datetime) -> bytes:
+    def _binary_start(self, message_id: str, unix_ns: int) -> bytes:
         """Return all of a binary message that stands before its iv."""
         name = message_id.encode()
         return b"".join(

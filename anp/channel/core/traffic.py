@@ -441,7 +441,7 @@ class OpenChannel:
                 frame.data,
                 message_id=message_id,
                 iv=iv,
-                timestamp=now.utc,
+                unix_ns=now.unix_ns,
             )
         return self._writer.write(
             encode_frame(frame, self.opened.frame_format),
