@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import partial
+from io import BytesIO
 from typing import Final, NamedTuple
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES128
+from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import (
@@ -42,6 +46,7 @@ __all__ = [
     "frame_header",
     "frame_of",
     "open_envelope",
+    "open_long",
     "open_sealed",
     "seal",
 ]
@@ -146,6 +151,39 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
     return frame_of((_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:]))
 
 
+def open_long(
+    keys: SessionKeys, data: OpenData, frame_format: FrameFormat
+) -> tuple[Frame, int]:
+    """Return the frame in a long message, and the bytes of its plaintext.
+
+    It is what `decode_frame` makes of what `open_sealed` returns, without a plaintext
+    that has the header before the data: that would be there once more.
+
+    Raises:
+        PeerError: `DECRYPTION_FAILED`.
+    """
+    content = memoryview(data.content)
+    sealed, size = content[:-TAG_SIZE], frame_format.header_size
+    mode = GCM(data.nonce, bytes(content[-TAG_SIZE:]))
+    opening = Cipher(AES128(keys.receive_key), mode).decryptor()
+    opening.authenticate_additional_data(data.covered or b"")
+    header = opening.update(sealed[:size])
+    made = BytesIO(bytes(len(sealed) - size))
+    with made.getbuffer() as buffer:
+        opening.update_into(sealed[size:], buffer)
+    try:
+        # Nothing of it is looked at before.
+        opening.finalize()
+    except InvalidTag:
+        raise _not_fitting() from None
+    kind = _TYPES[header[0] >> 8 - _TYPE_BITS]
+    return Frame(kind, made.getvalue()), len(sealed)
+
+
+def _not_fitting() -> PeerError:
+    return PeerError(ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext")
+
+
 def encrypt(cipher: AESGCM, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
     """Return `encryptedData`. The iv must be new for this key: never use one twice.
 
@@ -172,9 +210,7 @@ def open_sealed(cipher: AESGCM, data: OpenData) -> bytes:
     try:
         return cipher.decrypt(nonce, content, covered)
     except InvalidTag:
-        raise PeerError(
-            ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext"
-        ) from None
+        raise _not_fitting() from None
 
 
 def seal(

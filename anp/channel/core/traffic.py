@@ -32,6 +32,7 @@ from anp.wire.frames import (
     decode_frame,
     encode_frame,
     frame_header,
+    open_long,
     open_sealed,
 )
 from anp.wire.keys import SessionKeys
@@ -476,7 +477,12 @@ class OpenChannel:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"
             )
-        plaintext = open_sealed(self.keys.receive_cipher, data)
+        frame, plaintext = None, b""
+        if len(data.content) > LONG:
+            frame, size = open_long(self.keys, data, self.opened.frame_format)
+        else:
+            plaintext = open_sealed(self.keys.receive_cipher, data)
+            size = len(plaintext)
         # Only what decrypts is remembered, or anybody could fill the memory.
         if self._window is not None:
             counter = counter_of(data.nonce)
@@ -487,8 +493,6 @@ class OpenChannel:
         elif self._seen_ivs is not None:
             self._seen_ivs.check(data.nonce)
         agreed = self._max_message
-        if agreed is not None and len(plaintext) > agreed:
-            raise FrameOverLimit(
-                f"a frame of {len(plaintext)} bytes, agreed were {agreed}"
-            )
-        return decode_frame(plaintext, self.opened.frame_format)
+        if agreed is not None and size > agreed:
+            raise FrameOverLimit(f"a frame of {size} bytes, agreed were {agreed}")
+        return frame or decode_frame(plaintext, self.opened.frame_format)

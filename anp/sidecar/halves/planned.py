@@ -107,6 +107,8 @@ class PlannedHalf:
         except NotPlanned:
             data = data or write_message(values)
             return await (await self._load()).handle_request(data, on_call, on_stream)
+        # It may be long, and the call may take long.
+        data = b""
         try:
             output = await on_call(started.capability, started.arguments)
         except CapabilityFailed as exc:
@@ -116,7 +118,7 @@ class PlannedHalf:
                 return self._plan.answer(started, output)
             except NotPlanned:
                 replay = _Replay(started, output)
-        data = data or write_message(values)
+        data = write_message(values)
         return await (await self._load()).handle_request(data, replay.call)
 
 
