@@ -12,6 +12,8 @@ import json
 from io import BytesIO
 from typing import Any, Final
 
+from pydantic_core import from_json
+
 __all__ = ["LONG", "STAND_IN", "take_out", "write_bytes", "written_size"]
 
 LONG: Final = 64 * 1024
@@ -33,8 +35,11 @@ BACKSLASH: Final = ord("\\")
 CONTROLS: Final = bytes(range(0x20))
 "Characters that a text of JSON may have in escapes only, beside two others."
 
-ESCAPED: Final = CONTROLS + b'"\\\x7f'
-"Characters of ASCII that some encoder writes in escapes."
+ESCAPED: Final = CONTROLS + b'"\\'
+"Characters of ASCII that every encoder writes in escapes."
+
+DELETE: Final = "\x7f"
+"A character of ASCII that an encoder which keeps to ASCII escapes, too."
 
 LONGEST_ESCAPE: Final = len("\\u0000")
 
@@ -92,7 +97,7 @@ def _text_of(written: memoryview) -> str | None:
     """Return a text that stands for itself; None if it has escapes, or is none."""
     for at in range(0, len(written), PIECE):
         piece = bytes(written[at : at + PIECE])
-        if b"\\" in piece or _has(piece, CONTROLS):
+        if not _is_plain(piece):
             return None
     try:
         return str(written, "utf-8")
@@ -155,13 +160,25 @@ def _write(encoder: json.JSONEncoder, value: Any, made: BytesIO, levels: int) ->
 
 def _piece(encoder: json.JSONEncoder, text: str) -> bytes:
     """Return a part of a text as it is written."""
-    if text.isascii() and not _has(plain := text.encode(), ESCAPED):
-        # The encoder looks at each character, which takes three times as long.
+    if text.isascii() and DELETE not in text and _is_plain(plain := text.encode()):
+        # The encoder looks at each character, which takes many times as long.
         return plain
     return encoder.encode(text)[1:-1].encode()
 
 
-def _has(piece: bytes, characters: bytes) -> int:
+def _is_plain(piece: bytes) -> bool:
+    """Return whether a part of a text stands for itself in JSON."""
+    if not piece.isascii():
+        # Its first or last character may be cut.
+        return b"\\" not in piece and not _escapes_in(piece, CONTROLS)
+    try:
+        # By a parser that looks at many bytes at once; its result is not used.
+        return b"\\" not in piece and from_json(b'"%b"' % piece) is not None
+    except ValueError:
+        return False
+
+
+def _escapes_in(piece: bytes, characters: bytes) -> int:
     """Return how many bytes of a piece are among some characters."""
     return len(piece) - len(piece.translate(None, characters))
 
@@ -171,8 +188,9 @@ def written_size(text: str) -> int:
     if not text.isascii():
         # An emoji is two escapes.
         return 2 + 2 * LONGEST_ESCAPE * len(text)
-    escapes = sum(
-        _has(text[at : at + PIECE].encode(), ESCAPED)
-        for at in range(0, len(text), PIECE)
-    )
+    escapes = 0
+    for at in range(0, len(text), PIECE):
+        piece = text[at : at + PIECE].encode()
+        if b"\x7f" in piece or not _is_plain(piece):
+            escapes += _escapes_in(piece, ESCAPED + b"\x7f")
     return 2 + len(text) + (LONGEST_ESCAPE - 1) * escapes
