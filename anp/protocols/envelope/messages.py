@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from anp.protocols.timestamps import read_timestamp, write_timestamp
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
+from negotiation.exact_numbers import ExactEncoder
+from negotiation.long_texts import write_bytes
 from negotiation.strict_json import Json, parse_json
 
 __all__ = [
@@ -238,6 +239,11 @@ class EnvelopeMessage:
     "Oddities of a valid message, in our words."
 
 
+_ENCODER: Final = ExactEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)
+
+
 class TooLarge(JsonError):
     """A message of ours would be over the limit."""
 
@@ -264,10 +270,7 @@ def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:
     if metadata:
         value["metadata"] = metadata
     try:
-        text = write_json(
-            value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
-        )
-        data = text.encode("utf-8")
+        data = write_bytes(_ENCODER, value)
     except (TypeError, ValueError, RecursionError) as exc:
         raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
     if len(data) > max_size:

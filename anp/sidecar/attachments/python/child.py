@@ -212,7 +212,7 @@ class PythonAttachment(SupervisedAttachment):
             child.send(number, data)
             # It may be long, and the answer may take long.
             del data
-            found = await call.answer
+            await call.answered
         except BaseException as exc:
             # Whatever ended the wait: the function ends, and its answer is counted off.
             call.say({"cancel": True})
@@ -227,7 +227,7 @@ class PythonAttachment(SupervisedAttachment):
         finally:
             late.cancel()
             await call.close()
-        return _output(found, self._limits.max_result)
+        return _output(call.take_answer(), self._limits.max_result)
 
     async def _live(self) -> None:
         """Run one life of the child, from its start to its death."""
