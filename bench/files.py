@@ -35,7 +35,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from anp.interaction.operations import Acknowledgement, FilePiece
 from anp.protocols.gbz.reader import read_frame
 from anp.protocols.gbz.writer import write_frame
-from anp.sidecar.files.sealed_file import SealedWriter, read_block
+from anp.sidecar.files.sealed_file import SealedWriter, read_blocks
 from anp.wire.envelopes import read_envelope
 from anp.wire.frames import open_envelope, seal
 from anp.wire.keys import SessionKeys
@@ -251,7 +251,7 @@ def layers(folder: Path) -> None:
     writer.append(data)
     steps: dict[str, Callable[[], object]] = {
         "disk and AES at rest, read": partial(
-            read_block, folder / "layer", cipher, "mark", 0
+            read_blocks, folder / "layer", cipher, "mark", range(1)
         ),
         "GB/Z frame written (JSON, base64)": partial(
             write_frame, told, 0, max_size=MIB

@@ -1,4 +1,4 @@
-"""A cache of a million agreements against one of a thousand (issue 6, Must show 4).
+"""A cache of a million agreements against one of a thousand.
 
 `python -m bench.store` fills a thousand and a hundred thousand, `--long` a thousand and
 a million; it prints look-up by DID, role and task key, start-up, a page of the list,

@@ -78,9 +78,11 @@ class _Link(Protocol):
 
     def max_payload(self, channel_id: str) -> int: ...
 
-    async def send_frame(
+    def send_now(
         self, channel_id: str, frame: Frame, message_id: str | None = None
-    ) -> str: ...
+    ) -> str | None: ...
+
+    async def wait_to_send(self, channel_id: str, frame: Frame) -> None: ...
 
     async def close_channel(
         self, channel_id: str, reason: str, *, code: ErrorCode
@@ -213,14 +215,21 @@ class Channel:
             LocalError: `capabilities` lacks what frames of this type need (ANP-81);
                 nothing was sent.
         """
+        while (
+            sent := self.send_now(protocol_type, data, message_id=message_id)
+        ) is None:
+            await self._link.wait_to_send(self.id, Frame(protocol_type, data))
+        return sent
+
+    def send_now(
+        self, protocol_type: ProtocolType, data: bytes, *, message_id: str | None = None
+    ) -> str | None:
+        """Send one frame as `send` does; None if something has to happen before."""
         if self._ended is not None:
             raise self._ended
         self._used_at = monotonic()
         frame = Frame(protocol_type, data)
-        sending = self._link.send_frame(self.id, frame, message_id)
-        # It may be long, and is not needed any more once it is encrypted.
-        del data, frame
-        return await sending
+        return self._link.send_now(self._opened.channel_id, frame, message_id)
 
     async def receive(self) -> FrameReceived:
         """Return the next frame; what came before the end is still handed out.
@@ -329,12 +338,21 @@ class Channel:
         self._used_at = monotonic()
         if self._ended is not None:
             return True
-        if self._waiting and not self._frames and self.take(event):
+        if self._waiting and not self._frames and self._taken(event):
             return True
         self._frames.append(event)
         if self._waiting:
             self._wake()
         return len(self._frames) < MAX_WAITING_FRAMES
+
+    def _taken(self, event: FrameReceived) -> bool:
+        try:
+            return self.take(event)
+        except Exception as exc:  # noqa: BLE001 - it is raised where the frame is read
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_exception(exc)
+            return True
 
     def _wake(self) -> None:
         for waiting in self._waiting:

@@ -265,16 +265,25 @@ class Link:
             raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         return channel
 
-    async def send_frame(
+    async def wait_to_send(self, channel_id: str, frame: Frame) -> None:
+        """Wait for what has to happen before one frame can be sent, if anything has."""
+        before = self._core.may_send(channel_id, frame)
+        if before is Before.BLOCK:
+            await self.keys.reserve(channel_id)
+        elif before is Before.PROOF:
+            self._proved.clear()
+            await self._proved.wait()
+
+    def send_now(
         self, channel_id: str, frame: Frame, message_id: str | None = None
-    ) -> str:
-        """Send one frame; see `LinkCore.send_frame`."""
-        while (before := self._core.may_send(channel_id, frame)) is not None:
-            if before is Before.BLOCK:
-                await self.keys.reserve(channel_id)
-            else:
-                self._proved.clear()
-                await self._proved.wait()
+    ) -> str | None:
+        """Send one frame; see `LinkCore.send_frame`.
+
+        Returns:
+            The envelope's message id; None if it is to be waited for before.
+        """
+        if self._core.may_send(channel_id, frame) is not None:
+            return None
         if channel_id not in self._channels:
             raise ChannelClosed("the channel ended", by_peer=False)
         sent = self._core.send_frame(

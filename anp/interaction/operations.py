@@ -110,7 +110,7 @@ class FilePiece:
     """Bytes of a file, in answer to a `FileRange`."""
 
     offset: int
-    data: bytes
+    data: bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

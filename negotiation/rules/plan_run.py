@@ -9,7 +9,7 @@ in its worker: an error, an update, a chain of capabilities, a result that is ju
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -244,16 +244,19 @@ class _Message:
         self, message_id: str | None, values: Any
     ) -> tuple[bytes, dict[str, Any]]:
         """Return a message with `values` at their place, as JSON, and what it says."""
-        slots: Mapping[Slot, Json] = {
-            Slot.MESSAGE_ID: message_id,
-            Slot.ACTION: self._action,
-        }
         tree: dict[str, Any] = {}
         for names, leaf in self._fields:
             inner = tree
             for name in names[:-1]:
                 inner = inner.setdefault(name, {})
-            inner[names[-1]] = leaf.value if isinstance(leaf, Fixed) else slots[leaf]
+            if isinstance(leaf, Fixed):
+                inner[names[-1]] = leaf.value
+            elif leaf is Slot.MESSAGE_ID:
+                inner[names[-1]] = message_id
+            elif leaf is Slot.ACTION:
+                inner[names[-1]] = self._action
+            else:
+                raise NotPlanned
         if self._path:
             tree[self._path[0]] = values
         else:

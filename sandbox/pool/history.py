@@ -146,6 +146,11 @@ class Quarantine:
         self._until[protocol, code, whom] = (now + config.duration, reason)
         return reason
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there certainly is no reason for anything."""
+        return not self._until
+
     def reason(
         self,
         protocol: str,

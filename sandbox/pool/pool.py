@@ -221,6 +221,8 @@ class Sandbox:
         Args:
             source: The code's text; None includes any text.
         """
+        if self._quarantine.is_empty:
+            return None
         return self._quarantine.reason(
             protocol,
             code=None if source is None else _digest(source),

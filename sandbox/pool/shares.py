@@ -13,7 +13,7 @@ from collections import deque
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 __all__ = [
     "NICE",
@@ -48,8 +48,7 @@ class Rank(IntEnum):
     "All other peers; they have one common part, divided by address."
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """One user of the workers."""
 
     rank: Rank

@@ -1,4 +1,4 @@
-"""An owner acts on the pages of the dashboard, by keyboard (issue 14, point 13)."""
+"""An owner acts on the pages of the dashboard, by keyboard."""
 
 from __future__ import annotations
 

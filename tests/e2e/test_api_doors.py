@@ -1,4 +1,4 @@
-"""Access to the local API, tried from outside (issue 7, "Must show" 5)."""
+"""Access to the local API, tried from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections of the local API that finish nothing (issue 13, point 5)."""
+"""Connections of the local API that finish nothing."""
 
 from __future__ import annotations
 

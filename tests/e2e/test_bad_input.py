@@ -1,4 +1,4 @@
-"""Bad input (issue 2): a documented error, one line, and nobody else is troubled."""
+"""Bad input: a documented error, one line, and nobody else is troubled."""
 
 from __future__ import annotations
 

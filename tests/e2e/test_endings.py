@@ -1,4 +1,4 @@
-"""Every end of a negotiation has a reason, and the next call starts clean (issue 4)."""
+"""Every end of a negotiation has a reason, and the next call starts clean."""
 
 from __future__ import annotations
 

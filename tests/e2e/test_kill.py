@@ -1,4 +1,4 @@
-"""Killed with SIGKILL in a named state, either side (issue 2, Must show 6).
+"""Killed with SIGKILL in a named state, either side.
 
 `make kill` does fifty kills on each side; the ordinary tests five.
 """

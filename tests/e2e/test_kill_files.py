@@ -1,4 +1,4 @@
-"""Killed with SIGKILL while a file is under way (issue 16, Must show 5).
+"""Killed with SIGKILL while a file is under way.
 
 `make kill-files` does ten kills with a file of 256 MiB; the ordinary tests three with
 a small one. After each, the file comes all the same or there is a clear error.

@@ -1,4 +1,4 @@
-"""Idempotency keys outlive a kill of the caller's daemon (issue 13)."""
+"""Idempotency keys outlive a kill of the caller's daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed with SIGKILL in every state of a task, either side (issue 16, Must show 6).
+"""Killed with SIGKILL in every state of a task, either side.
 
 `make kill` does thirty-five kills on each side; the ordinary tests three.
 """

@@ -1,4 +1,4 @@
-"""The owner looks into what was agreed: takes back, tests, clears out (issue 6)."""
+"""The owner looks into what was agreed: takes back, tests, clears out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner's queue over real daemons (issue 4, Must show 5; ANP-34)."""
+"""The owner's queue over real daemons (ANP-34)."""
 
 from __future__ import annotations
 

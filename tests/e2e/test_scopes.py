@@ -1,4 +1,4 @@
-"""Scopes of local callers: an agent that has its socket, and the owner (issue 13)."""
+"""Scopes of local callers: an agent that has its socket, and the owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The official SDK as a live peer, in both roles (issue 2, Must show 4)."""
+"""The official SDK as a live peer, in both roles."""
 
 from __future__ import annotations
 

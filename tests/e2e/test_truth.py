@@ -1,4 +1,4 @@
-"""Every failed call says truthfully if it may have run (issue 13).
+"""Every failed call says truthfully if it may have run.
 
 The capability itself writes down each of its runs. A row of the table is a way to end a
 call; each row is walked through an agreement, through the envelope and in words.

@@ -1,4 +1,4 @@
-"""Two daemons, one call: the main job, by hand (issue 2, Must show 2, 3 and 7)."""
+"""Two daemons, one call: the main job, by hand."""
 
 from __future__ import annotations
 

@@ -239,13 +239,14 @@ class EnvelopeMessage:
     "Oddities of a valid message, in our words."
 
 
+class TooLarge(JsonError):
+    """A message of ours would be over the limit."""
+
+
+# Made once: `json.dumps` with options makes a new one for each call.
 _ENCODER: Final = ExactEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
 )
-
-
-class TooLarge(JsonError):
-    """A message of ours would be over the limit."""
 
 
 def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:

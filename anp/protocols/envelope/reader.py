@@ -114,12 +114,11 @@ def read_message(
         raise EnvelopeError(str(exc)) from None
     if not isinstance(value, dict):
         raise EnvelopeError("a message is one JSON object")
-    head = _head(value)
     try:
-        _check_version(value, head, version)
+        _check_version(value, version)
         return _envelope(value, wall_now)
     except _Invalid as exc:
-        raise EnvelopeError(str(exc), head) from None
+        raise EnvelopeError(str(exc), _head(value)) from None
 
 
 def _head(value: dict[str, Any]) -> Head:
@@ -137,7 +136,7 @@ def _readable(value: Json, limit: int) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= limit else None
 
 
-def _check_version(value: dict[str, Any], head: Head, version: str) -> None:
+def _check_version(value: dict[str, Any], version: str) -> None:
     """Refuse other major versions before anything that they may have changed."""
     match = _VERSION.fullmatch(_text(value, "protocol_version", _MAX_WORD))
     if match is None:
@@ -145,7 +144,7 @@ def _check_version(value: dict[str, Any], head: Head, version: str) -> None:
     if int(match[1]) != MAJOR_VERSION:
         raise EnvelopeError(
             f"version {match[0]} is not spoken here",
-            head,
+            _head(value),
             code=EnvelopeErrorCode.UNSUPPORTED_VERSION,
             details={"supported": [version]},
             fault=False,
@@ -263,8 +262,8 @@ _PAYLOADS: dict[str, Callable[[dict[str, Any]], Payload]] = {
 
 
 def _text(value: dict[str, Any], name: str, limit: int) -> str:
-    text = _readable(value.get(name), limit)
-    if text is None:
+    text = value.get(name)
+    if not isinstance(text, str) or not 0 < len(text) <= limit:
         raise _Invalid(f"{name} is no text of 1 to {limit} characters")
     return text
 

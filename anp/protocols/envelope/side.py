@@ -81,6 +81,8 @@ class Side(WrittenSide):
         super().__init__(setting.parties, setting.limits, setting.random_bytes)
         if BROADCAST in self._parties.own_names | self._parties.peer_names:
             raise MisuseError("no agent may be named `broadcast` (ENV-Q14)")
+        self._senders = self._parties.peer_names
+        self._receivers = self._parties.own_names | {BROADCAST}
         self._memory = setting.memory
         self._announce = setting.announce
         self._further_types = setting.further_types
@@ -195,18 +197,14 @@ class Side(WrittenSide):
 
     def _check_parties(self, message: EnvelopeMessage) -> None:
         """Let nobody speak in another's name, or to somebody else (ENV-Q13)."""
-        head = Head(
-            message_id=message.message_id,
-            message_type=message.message_type,
-            receiver_id=message.receiver_id,
-            correlation_id=message.correlation_id,
-        )
-        if message.sender_id not in self._parties.peer_names:
-            raise EnvelopeError("sender_id is not who speaks on this channel", head)
-        if message.receiver_id not in self._parties.own_names | {BROADCAST}:
+        if message.sender_id not in self._senders:
+            raise EnvelopeError(
+                "sender_id is not who speaks on this channel", _head_of(message)
+            )
+        if message.receiver_id not in self._receivers:
             raise EnvelopeError(
                 "receiver_id is nobody on this channel",
-                head,
+                _head_of(message),
                 code=EnvelopeErrorCode.AGENT_UNAVAILABLE,
             )
 
@@ -351,6 +349,15 @@ class Side(WrittenSide):
         self._outgoing.append(data)
         self._last_id = message.message_id
         return data
+
+
+def _head_of(message: EnvelopeMessage) -> Head:
+    return Head(
+        message_id=message.message_id,
+        message_type=message.message_type,
+        receiver_id=message.receiver_id,
+        correlation_id=message.correlation_id,
+    )
 
 
 _TYPES: dict[type[Payload], MessageType] = {

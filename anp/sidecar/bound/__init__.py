@@ -16,6 +16,7 @@ cases, reports of errors and questions.
 * `examiner`: questions to the model about messages and test cases.
 * `repairer`: new revisions of a half, checked and stored.
 * `exchanges`: the last messages of a channel.
+* `waiting`: calls of ours that wait for their answers, and their deadlines.
 * `natural`: questions and answers in words (PT=10).
 * `work`: deadlines, signs of work, cancelling, and the fetch of answers after a lost
   link.

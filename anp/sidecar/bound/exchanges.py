@@ -149,10 +149,11 @@ class Exchanges:
 
     def keep(self, exchange: Exchange, *, now: float) -> None:
         """Keep an exchange, or keep it anew after it has grown."""
-        self.drop(exchange)
+        _, before = self._kept.pop(id(exchange), (exchange, 0))
         # It may grow before it is kept anew, so its size is counted as it is now.
-        self._kept[id(exchange)] = exchange, exchange.size
-        self.size += exchange.size
+        size = exchange.size
+        self._kept[id(exchange)] = exchange, size
+        self.size += size - before
         self._oldest = min(self._oldest, exchange.at)
         self._drop_old(now)
         while len(self._kept) > 1 and (

@@ -249,7 +249,8 @@ class BoundProvider(BoundChannel):
         self, event: FrameReceived, call: ServedCall | None, *, verification: bool
     ) -> Exchange:
         """Answer one request; what cannot be answered is reported or refused."""
-        await self.dialogue.free.wait()
+        if not self.dialogue.free.is_set():
+            await self.dialogue.free.wait()
         exchange = Exchange(
             event.frame.data,
             time.monotonic(),

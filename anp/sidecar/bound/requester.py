@@ -8,7 +8,6 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
@@ -20,6 +19,7 @@ from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.dialogue import ReportEnd
 from anp.sidecar.bound.exchanges import Exchange
 from anp.sidecar.bound.updates import UpdatesWrong, UpdateTaker
+from anp.sidecar.bound.waiting import WaitingCall, WaitingCalls
 from anp.sidecar.bound.work import (
     LOST_FOR_GOOD,
     CallTerms,
@@ -42,16 +42,6 @@ from negotiation.need import Role
 __all__ = ["BoundRequester", "RequesterParts"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A call in flight."""
-
-    answer: asyncio.Future[Answer]
-    exchange: Exchange
-    terms: CallTerms
-    updates: UpdateTaker
 
 
 _Send = Callable[[Exchange, CallTerms, float], Awaitable[None]]
@@ -80,7 +70,7 @@ class BoundRequester(BoundChannel):
         self._demand = demand
         self._call_timeout = parts.call_timeout
         self._on_end = on_end
-        self._pending: dict[str, _Waiting] = {}
+        self._pending = WaitingCalls()
         # Held by the one call in flight of a protocol without message ids.
         self._single = asyncio.Lock()
         self._end_later: asyncio.Task[None] | None = None
@@ -109,8 +99,8 @@ class BoundRequester(BoundChannel):
             told: For the peer, with `code`.
         """
         self._reader.cancel()
-        for waiting in list(self._pending.values()):
-            _fail(waiting, CallError(ErrorKind.POLICY, reason, may_have_run=True))
+        for waiting in self._pending:
+            waiting.fail(CallError(ErrorKind.POLICY, reason, may_have_run=True))
         await self.channel.cut(told, code=code)
         if self.channel.ended is not None:
             self.cases.verification.take(self.channel.ended)
@@ -119,7 +109,7 @@ class BoundRequester(BoundChannel):
     async def wait_idle(self) -> None:
         """Wait until every call in flight has ended, or the channel."""
         while self._pending and self.alive:
-            await asyncio.wait([waiting.answer for waiting in self._pending.values()])
+            await asyncio.wait([waiting.answer for waiting in self._pending])
 
     async def exchange(
         self,
@@ -204,17 +194,19 @@ class BoundRequester(BoundChannel):
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         assert exchange.message_id is not None
         updates = UpdateTaker(terms.updates)
-        waiting = _Waiting(answer, exchange, terms, updates)
-        self._pending[exchange.message_id] = waiting
         left = terms.remaining(self._call_timeout)
+        until = time.monotonic() + left
+        waiting = WaitingCall(answer, exchange, terms, updates, until)
+        self._pending.add(exchange.message_id, waiting)
         try:
             await send(exchange, terms, left)
             self._keep(exchange)
-            async with asyncio.timeout(left):
-                return await answer
+            self._pending.watch(until)
+            return await answer
         except FrameTooLarge as exc:
             raise CallError(ErrorKind.USAGE, str(exc)) from exc
         except TimeoutError:
+            self._tell(exchange, SignalKind.CANCEL)
             name = "the call's timeout" if terms.given else "call.timeout"
             raise CallError(
                 ErrorKind.TIMEOUT,
@@ -222,7 +214,7 @@ class BoundRequester(BoundChannel):
                 may_have_run=True,
             ) from None
         finally:
-            self._pending.pop(exchange.message_id, None)
+            self._pending.remove(exchange.message_id)
             if not answer.done() or answer.cancelled():
                 # Nobody waits any more, so the peer need not go on.
                 self._tell(exchange, SignalKind.CANCEL)
@@ -258,7 +250,7 @@ class BoundRequester(BoundChannel):
 
     async def _heard(self, signal: CallSignal) -> None:
         """Take a signal of the peer's about a call of ours."""
-        waiting = self._waiting_for(signal.message_id)
+        waiting = self._pending.requested(signal.message_id)
         if waiting is None:
             # About a call that has ended.
             return
@@ -267,15 +259,11 @@ class BoundRequester(BoundChannel):
                 waiting.terms.sign(signal)
             case SignalKind.FETCH:
                 kind = ErrorKind.PEER_UNREACHABLE
-                _fail(waiting, CallError(kind, LOST_FOR_GOOD, may_have_run=True))
-
-    def _waiting_for(self, request_id: str) -> _Waiting | None:
-        found = self._pending.values()
-        return next((w for w in found if w.exchange.request_id == request_id), None)
+                waiting.fail(CallError(kind, LOST_FOR_GOOD, may_have_run=True))
 
     def _find(self, reference: str | None) -> Exchange | None:
         # A long call outlives what is kept of those that have ended.
-        waiting = self._waiting_for(reference) if reference else None
+        waiting = self._pending.requested(reference) if reference else None
         return super()._find(reference) if waiting is None else waiting.exchange
 
     async def _run(self) -> None:
@@ -285,10 +273,11 @@ class BoundRequester(BoundChannel):
         except ChannelClosed as exc:
             self.cases.verification.take(exc)
             # A request that the peer proved not to have acted on may be sent again.
-            for waiting in list(self._pending.values()):
-                _fail(waiting, self._error_of(exc, waiting.exchange))
+            for waiting in self._pending:
+                waiting.fail(self._error_of(exc, waiting.exchange))
         finally:
             self._on_end(self)
+            self._pending.unwatch()
             await self.dialogue.close()
 
     def _error_of(self, ended: ChannelClosed, exchange: Exchange) -> CallError:
@@ -329,23 +318,16 @@ class BoundRequester(BoundChannel):
             self._settle(answer)
 
     def _settle(self, answer: Answer | Update) -> None:
-        waiting = self._named(answer.message_id)
+        waiting = self._pending.named(answer.message_id)
         if waiting is None or isinstance(answer, Update):
             self._drop()
             return
         waiting.answer.set_result(answer)
         self._answered.append(waiting.exchange.message_id or "")
 
-    def _named(self, key: str | None) -> _Waiting | None:
-        """Return the call that a message of the peer's belongs to, if it waits."""
-        if key is None and len(self._pending) == 1:
-            key = next(iter(self._pending))
-        waiting = self._pending.get(key) if key is not None else None
-        return None if waiting is None or waiting.answer.done() else waiting
-
     async def _updated(self, update: Update, size: int) -> None:
         """Pass on what comes before an answer."""
-        waiting = self._named(update.message_id)
+        waiting = self._pending.named(update.message_id)
         if waiting is None:
             if update.message_id in self._answered:
                 # Its half does what no document allows; nobody knows what comes next.
@@ -360,10 +342,10 @@ class BoundRequester(BoundChannel):
     def _spoiled(self, key: str | None, reason: str) -> None:
         """End a call whose updates are not as they have to be."""
         logger.warning("update refused peer=%s reason=%r", self._peer, reason[:200])
-        waiting = self._named(key)
+        waiting = self._pending.named(key)
         if waiting is not None:
             kind = ErrorKind.GENERATED_CODE
-            _fail(waiting, CallError(kind, reason[:500], may_have_run=True))
+            waiting.fail(CallError(kind, reason[:500], may_have_run=True))
             self._tell(waiting.exchange, SignalKind.CANCEL)
 
     def _drop(self) -> None:
@@ -378,7 +360,7 @@ class BoundRequester(BoundChannel):
         findings = await self.protocol.judge("response", data)
         # With one call in flight it must be its answer; with more, nobody knows whose
         # it was, and each ends by its own deadline.
-        pending = list(self._pending.values())
+        pending = [*self._pending]
         waiting = pending[0] if len(pending) == 1 else None
         if not findings and self.dialogue.can_report:
             # Ours or theirs: the schemas do not tell (ANP-9).
@@ -405,7 +387,7 @@ class BoundRequester(BoundChannel):
                 kind = _kind_of(exc)
         if waiting is not None:
             reason = f"the answer breaks the protocol: {problem}"
-            _fail(waiting, CallError(kind, reason[:500], may_have_run=True))
+            waiting.fail(CallError(kind, reason[:500], may_have_run=True))
 
     def _side(self) -> Demand:
         return self._demand
@@ -442,9 +424,9 @@ class BoundRequester(BoundChannel):
         kind: ErrorKind = ErrorKind.GENERATED_CODE,
         may_have_run: bool = True,
     ) -> None:
-        waiting = self._pending.get(exchange.message_id or "")
+        waiting = self._pending.get(exchange.message_id)
         if waiting is not None:
-            _fail(waiting, CallError(kind, reason[:500], may_have_run=may_have_run))
+            waiting.fail(CallError(kind, reason[:500], may_have_run=may_have_run))
 
     # Decisions for the dialogue; see `Answers`.
 
@@ -459,7 +441,7 @@ class BoundRequester(BoundChannel):
     async def repaired(self, reference: str | None) -> None:
         """Send a request again, as the repaired half encodes it."""
         exchange = self._find(reference)
-        if exchange is None or exchange.message_id not in self._pending:
+        if exchange is None or self._pending.get(exchange.message_id) is None:
             return
         assert exchange.arguments is not None
         assert exchange.message_id is not None
@@ -496,8 +478,3 @@ def _kind_of(exc: NegotiationError) -> ErrorKind:
     if isinstance(exc.__cause__, BudgetExhausted):
         return ErrorKind.POLICY
     return ErrorKind.GENERATED_CODE
-
-
-def _fail(waiting: _Waiting, error: Exception) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_exception(error)

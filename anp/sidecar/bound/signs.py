@@ -8,7 +8,7 @@ from typing import Final
 
 from negotiation.messages import CallSignal
 
-__all__ = ["MAX_WORDS", "CallSign", "sign_of"]
+__all__ = ["MAX_WORDS", "CallSign", "number_in", "sign_of"]
 
 MAX_WORDS: Final = 500
 "Characters of a tool's words that are passed on."
@@ -47,13 +47,14 @@ def sign_of(signal: CallSignal, ms: float) -> CallSign:
     message = data.get("message")
     return CallSign(
         ms,
-        _number(data.get("progress")),
-        _number(data.get("total")),
+        number_in(data.get("progress")),
+        number_in(data.get("total")),
         message[:MAX_WORDS] if isinstance(message, str) else "",
     )
 
 
-def _number(value: object) -> float | None:
+def number_in(value: object) -> float | None:
+    """Return a value of a peer's if it is a number that is finite, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -29,7 +29,7 @@ from anp.sidecar.bound.kept_answers import (
     KeptAnswers,
     State,
 )
-from anp.sidecar.bound.signs import MAX_WORDS, CallSign, sign_of
+from anp.sidecar.bound.signs import MAX_WORDS, CallSign, number_in, sign_of
 from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.offer.call_times import CallTimes
 from anp.wire.frames import ProtocolType
@@ -340,10 +340,8 @@ class ServedWork:
                 pass
 
     def _tell(self, message_id: str, data: dict[str, Any] | None) -> None:
-        found = (data or {}).get("milliseconds")
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            return
-        if not 0 < found < math.inf:
+        found = number_in((data or {}).get("milliseconds"))
+        if found is None or found <= 0:
             return
         self._told[message_id] = self.desk.clock() + found / 1000
         if len(self._told) > MAX_TOLD:
@@ -422,11 +420,15 @@ class ServedCall:
             The channel on which to send it.
         """
         self._desk.kept.answer(self.name, answer, now=self._desk.clock())
+        await self.tell_progress()
+        return self.route
+
+    async def tell_progress(self) -> None:
+        """Tell the peer how far the tool is, if it was not told the latest yet."""
         if self._report is not None:
             self._report.cancel()
             self._report = None
             await _quietly(self._send_report())
-        return self.route
 
     def close(self) -> None:
         """Forget the call; only an answer stays."""
@@ -447,14 +449,12 @@ class ServedCall:
     async def _send_report(self) -> None:
         latest, self._latest = self._latest, None
         if latest is not None:
-            data = _rendered(latest)
-            await send_signal(
-                self.route.channel, self.name.message_id, SignalKind.PROGRESS, data
-            )
+            channel, kind = self.route.channel, SignalKind.PROGRESS
+            await send_signal(channel, self.name.message_id, kind, _rendered(latest))
 
     def _say(self, kind: SignalKind) -> None:
-        channel, message_id = self.route.channel, self.name.message_id
-        self._desk.send_soon(send_signal(channel, message_id, kind))
+        sending = send_signal(self.route.channel, self.name.message_id, kind)
+        self._desk.send_soon(sending)
 
 
 def _rendered(progress: Progress) -> dict[str, Any]:

@@ -159,8 +159,9 @@ class Caller:
         if not isinstance(request.arguments, dict):
             raise CallError(ErrorKind.USAGE, "the input has to be a JSON object")
         try:
+            if request.timeout is None:
+                return await self._carried(request, course)
             async with asyncio.timeout(request.timeout):
-                await check_need(self._validator, request.need, request.arguments)
                 return await self._carried(request, course)
         except TimeoutError:
             late = "no result in time; --timeout gives more"
@@ -173,6 +174,7 @@ class Caller:
             ) from exc
 
     async def _carried(self, request: CallRequest, course: _Course) -> CallResult:
+        await check_need(self._validator, request.need, request.arguments)
         try:
             if request.mode is Mode.NATURAL_LANGUAGE:
                 return await self._in_words(request, course)

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import AnpError
 from anp.interaction.elements import FILE_URN, Part
-from anp.sidecar.files.sealed_file import BLOCK, SealedWriter, read_block
+from anp.sidecar.files.sealed_file import BLOCK, SealedWriter, read_blocks
 
 __all__ = ["PURPOSE", "FileRole", "KeptFile", "NoRoom", "Spool", "UPLOADS"]
 
@@ -373,7 +373,7 @@ class Spool:
 
     # Content
 
-    def read(self, kept: KeptFile, offset: int, length: int) -> bytes:
+    def read(self, kept: KeptFile, offset: int, length: int) -> memoryview:
         """Return at most so many bytes of a whole file, none behind its end.
 
         Raises:
@@ -381,15 +381,13 @@ class Spool:
             OSError: They cannot be read.
         """
         if offset >= kept.size:
-            return b""
+            return memoryview(b"")
         path, end = self._path(kept, "data"), min(offset + length, kept.size)
         numbers = range(offset // BLOCK, -(-end // BLOCK))
-        blocks = [read_block(path, self._cipher, kept.mark, one) for one in numbers]
-        data = blocks[0] if len(blocks) == 1 else b"".join(blocks)
-        begin = offset % BLOCK
-        return data if not begin and length >= len(data) else data[begin:][:length]
+        data = memoryview(read_blocks(path, self._cipher, kept.mark, numbers))
+        return data[offset % BLOCK :][:length]
 
-    def content(self, kept: KeptFile) -> Iterator[bytes]:
+    def content(self, kept: KeptFile) -> Iterator[memoryview]:
         """Yield the content of a whole file, block by block; see `read`."""
         for offset in range(0, kept.size, BLOCK):
             yield self.read(kept, offset, BLOCK)

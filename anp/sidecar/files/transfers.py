@@ -44,8 +44,14 @@ FIRST_REF: Final = 2**52
 "Smallest number of our asks: no event of a session has one so high."
 
 PIECE: Final = 2 * BLOCK
-"""Bytes of a piece that is asked for. It fits a frame of a MiB also as base64, and what
-goes with each piece is little beside it."""
+"""Bytes of a piece that is asked for first. It fits a frame of a MiB also as base64,
+and on a slow line other frames do not wait for it for long."""
+
+MOST_PIECE: Final = 4 * BLOCK
+"Bytes of a piece on a fast line, where the work for each counts."
+
+FAST: Final = 0.1
+"Seconds after which a piece that was asked for is here, on a fast line."
 
 WINDOW: Final = 4
 "Pieces that are asked for ahead."
@@ -290,8 +296,7 @@ class FileTransfers:
         kept = self.spool.find(log, task.id, wanted.file.id)
         if kept is None:
             raise _unknown("there is no such file")
-        most = min(PIECE, (line.max_message - ROOM_FOR_FIELDS) * 3 // 4)
-        length = min(wanted.file.length, most)
+        length = min(wanted.file.length, _most(line))
         try:
             data = await asyncio.to_thread(
                 self.spool.read, kept, wanted.file.offset, length
@@ -370,7 +375,8 @@ class FileTransfers:
     ) -> None:
         """Fetch over one line until all is here, or nothing more comes over it."""
         asked: deque[_Ask] = deque()
-        ahead, step = writer.size, PIECE
+        most, clock = _most(line), asyncio.get_running_loop().time
+        ahead, step = writer.size, min(PIECE, most)
         try:
             while writer.size < kept.size:
                 while len(asked) < WINDOW and ahead < kept.size:
@@ -380,14 +386,17 @@ class FileTransfers:
                 piece = await _answer(line, asked[0])
                 if piece is None:
                     return
-                most = asked.popleft().length
-                if piece.offset != writer.size or not 0 < len(piece.data) <= most:
+                wanted, length = asked.popleft(), len(piece.data)
+                if piece.offset != writer.size or not 0 < length <= wanted.length:
                     raise FileFailed("the peer gave another piece than was wanted")
+                took = clock() - wanted.at
                 await asyncio.to_thread(writer.append, piece.data)
-                if len(piece.data) < most:
+                if length < wanted.length:
                     # Its frames are smaller: what was asked for behind is not next.
                     self._drop(asked)
-                    ahead, step = writer.size, len(piece.data)
+                    ahead, step, most = writer.size, length, length
+                elif took < FAST:
+                    step = min(2 * step, most)
         finally:
             self._drop(asked)
 
@@ -397,7 +406,7 @@ class FileTransfers:
         place = FileRange(id=kept.id, offset=offset, length=length)
         wanted = TaskGet(session=kept.session, task=kept.task, file=place)
         line.answer(Send(to=kept.peer, ref=ref, operation=wanted))
-        return _Ask(ref, length, answer)
+        return _Ask(ref, length, asyncio.get_running_loop().time(), answer)
 
     def _drop(self, asked: deque[_Ask]) -> None:
         for one in asked:
@@ -414,7 +423,17 @@ class _Ask:
 
     ref: int
     length: int
+
+    at: float
+    "When it was asked for, on the clock of the loop."
+
     answer: asyncio.Future[FilePiece]
+
+
+def _most(line: PieceLine) -> int:
+    """Return the bytes of the largest piece that fits a frame, also as base64."""
+    room = (line.max_message - ROOM_FOR_FIELDS) * 3 // 4
+    return min(MOST_PIECE, room - room % BLOCK or room)
 
 
 async def _answer(line: PieceLine, asked: _Ask) -> FilePiece | None:

@@ -105,8 +105,8 @@ class CallTimes:
             wanted = TimeLimit(self._call.timeout, "call.timeout")
         else:
             wanted = TimeLimit(max(asked, 0.001), "the deadline of the caller")
-        found = [wanted, most]
+        least = wanted if wanted.seconds <= most.seconds else most
         seconds = of_tools.get(tool, of_tools.get("*"))
-        if seconds is not None:
-            found.append(TimeLimit(seconds, f"max_timeout of {tool}"))
-        return min(found, key=lambda one: one.seconds)
+        if seconds is None or seconds >= least.seconds:
+            return least
+        return TimeLimit(seconds, f"max_timeout of {tool}")

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from anp.errors import ErrorKind
 from anp.sidecar.attachments import Attachment, AttachmentError, ToolError
 from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.offer.call_times import CallTimes, TimeLimit
-from anp.sidecar.offer.exposure import misfit
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.mind import Validator
-from negotiation.need import Capability
+from negotiation.need import Capability, schema_hash
 from negotiation.strict_json import largest_json
 from sandbox.pool.shares import Rank, current_share
 
@@ -142,17 +140,15 @@ class CapabilityCalls:
         Raises:
             CapabilityFailed: It is not part of the protocol, not available, or failed.
         """
-        if name not in half.capabilities:
+        digest = half.capabilities.get(name)
+        if digest is None:
             raise CapabilityFailed(
                 "403", f"{name} is not part of this protocol", ran=False
             )
-        found = self.gate.find(way, peer, name)
-        wanted = {name: half.capabilities[name]}
-        if found is None or misfit(wanted, [found]) is not None:
-            raise CapabilityFailed("503", "the capability is not available", ran=False)
         return await self.run(
             name,
             arguments,
+            digest=digest,
             way=way,
             peer=peer,
             peer_did=peer_did,
@@ -170,6 +166,7 @@ class CapabilityCalls:
         peer_did: str,
         max_payload: int,
         asked: float | None = None,
+        digest: str | None = None,
         begin: Callable[[], Awaitable[object]] | None = None,
     ) -> Any:
         """Call a capability that is exposed to a peer, if the gate lets it through.
@@ -182,6 +179,7 @@ class CapabilityCalls:
             max_payload: Most bytes that one frame of the channel for the answer
                 may carry.
             asked: Seconds for which the peer waits; None if it did not tell.
+            digest: Hash that its schemas have to have; None takes any.
 
         Raises:
             CapabilityFailed: It is not available, is refused, failed, or the data does
@@ -189,7 +187,8 @@ class CapabilityCalls:
             ApprovalPending: The owner has to approve it first; nothing ran.
         """
         capability = self.gate.find(way, peer, name)
-        if capability is None or not isinstance(arguments, dict):
+        fits = capability is not None and digest in {None, schema_hash(capability)}
+        if capability is None or not fits or not isinstance(arguments, dict):
             raise CapabilityFailed("503", "the capability is not available", ran=False)
         findings = await self._validator.validate(capability.input_schema, arguments)
         if findings:
@@ -213,11 +212,9 @@ class CapabilityCalls:
         whose = None if way is WayIn.OWNER else peer
         limit = self._limit(name, whose, asked, lasts=way is WayIn.TASK)
         try:
-            with self.observer.tool(name), self.gate.exposure.in_use(attachment):
-                async with self._while_exposed(name, whose):
-                    output = await attachment.call(
-                        name, arguments, caller=peer_did, timeout=limit.seconds
-                    )
+            output = await self._while_exposed(
+                attachment, name, arguments, peer_did, limit.seconds, whose
+            )
         except ToolError as exc:
             raise _failed(name, exc, attachment, limit) from exc
         except AttachmentError as exc:
@@ -270,9 +267,16 @@ class CapabilityCalls:
         most = self._times.of_peer(peer, listed=listed, lasts=lasts)
         return self._times.granted(asked, most, of_tools, tool)
 
-    @contextlib.asynccontextmanager
-    async def _while_exposed(self, name: str, peer: str | None) -> AsyncIterator[None]:
-        """Give up a call when the owner hides the capability.
+    async def _while_exposed(
+        self,
+        attachment: Attachment,
+        name: str,
+        arguments: dict[str, Any],
+        caller: str,
+        timeout: float,
+        peer: str | None,
+    ) -> Any:
+        """Make a call, and give it up when the owner hides the capability.
 
         Args:
             peer: The peer for whom it is made; None for the owner's own calls.
@@ -280,12 +284,16 @@ class CapabilityCalls:
         Raises:
             CapabilityFailed: The owner did.
         """
-        limit = asyncio.timeout(None)
+        exposure, limit = self.gate.exposure, asyncio.timeout(None)
+        exposure.begin(attachment)
         try:
-            async with limit:
-                if peer is not None:
-                    self._running[limit] = name, peer
-                yield
+            with self.observer.tool(name):
+                async with limit:
+                    if peer is not None:
+                        self._running[limit] = name, peer
+                    return await attachment.call(
+                        name, arguments, caller=caller, timeout=timeout
+                    )
         except TimeoutError as exc:
             if not limit.expired():
                 raise
@@ -294,6 +302,7 @@ class CapabilityCalls:
             ) from exc
         finally:
             self._running.pop(limit, None)
+            exposure.end(attachment)
 
     def _end_hidden(self) -> None:
         """Give up the calls of capabilities that the owner hides from their callers."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from anp.interaction.elements import LOCAL
@@ -26,6 +25,22 @@ STRANGER: Final = "did:key:-"
 NOTHING: Final[Collection[tuple[str, ...]]] = ((),)
 "Rules that name no capability."
 
+MAX_KNOWN: Final = 1024
+"Peers for which the capabilities that they may use are remembered."
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """The capabilities that one peer may use."""
+
+    healthy: list[bool]
+    "The health of each attachment when this was found."
+
+    capabilities: tuple[Capability, ...]
+    "Sorted by name."
+
+    by_name: Mapping[str, Capability]
+
 
 class Exposure:
     """The attached capabilities, and which of them each peer may use.
@@ -35,12 +50,14 @@ class Exposure:
 
     def __init__(self, peers: Iterable[PeerEntry] = ()) -> None:
         self._attachments: dict[str, tuple[AttachmentSpec, Attachment]] = {}
-        self._calls: Counter[Attachment] = Counter()
+        self._calls: dict[Attachment, int] = {}
         self._ended = asyncio.Event()
         self._watchers: list[Callable[[], None]] = []
         self._peers = tuple(peers)
         self._of_peers = _of_peers(self._peers)
         self._of_callers: Mapping[str, Collection[tuple[str, ...]]] = {}
+        self._offered: dict[str | None, _Offered] = {}
+        "What each peer may use; good until something changes."
 
     def set_peers(self, peers: Iterable[PeerEntry]) -> None:
         """Take what the owner's configuration exposes to single peers now."""
@@ -87,17 +104,18 @@ class Exposure:
         self._attachments[spec.name] = (spec, attachment)
         self.changed()
 
-    @contextlib.contextmanager
-    def in_use(self, attachment: Attachment) -> Iterator[None]:
-        """Count a call of an attachment for as long as it is under way."""
-        self._calls[attachment] += 1
-        try:
-            yield
-        finally:
-            self._calls[attachment] -= 1
-            if not self._calls[attachment]:
-                del self._calls[attachment]
-                self._ended.set()
+    def begin(self, attachment: Attachment) -> None:
+        """Count a call of an attachment as under way, until `end`."""
+        self._calls[attachment] = self._calls.get(attachment, 0) + 1
+
+    def end(self, attachment: Attachment) -> None:
+        """Count a call of an attachment as over."""
+        left = self._calls[attachment] - 1
+        if left:
+            self._calls[attachment] = left
+        else:
+            del self._calls[attachment]
+            self._ended.set()
 
     def is_used(self, attachment: Attachment) -> bool:
         """True if a call of an attachment is under way."""
@@ -119,7 +137,8 @@ class Exposure:
         self._watchers.append(on_change)
 
     def changed(self) -> None:
-        """Tell the watchers."""
+        """Look at everything anew, and tell the watchers."""
+        self._offered.clear()
         for on_change in self._watchers:
             on_change()
 
@@ -137,8 +156,19 @@ class Exposure:
         Args:
             peer: Its DID in any form; `EVERYBODY` for those that every peer may use.
         """
-        rules = self._rules(peer)
-        return self._healthy(lambda spec, name: _allows(spec, name, rules))
+        return self._offered_to(peer).capabilities
+
+    def _offered_to(self, peer: str | None) -> _Offered:
+        healthy = [each.healthy for _, each in self._attachments.values()]
+        known = self._offered.get(peer)
+        if known is None or known.healthy != healthy:
+            rules = self._rules(peer)
+            found = self._healthy(lambda spec, name: _allows(spec, name, rules))
+            known = _Offered(healthy, found, {one.name: one for one in found})
+            if len(self._offered) >= MAX_KNOWN:
+                self._offered.clear()
+            self._offered[peer] = known
+        return known
 
     def offered_to_some(self) -> tuple[Capability, ...]:
         """Return the healthy capabilities that one peer at least may use, by name."""
@@ -149,12 +179,7 @@ class Exposure:
 
     def capability(self, name: str, peer: str | None) -> Capability | None:
         """Return a healthy capability that is exposed to a peer, by its full name."""
-        attachment = self.attachment_of(name)
-        if attachment is None or not attachment.healthy or not self.exposes(name, peer):
-            return None
-        return next(
-            (one for one in attachment.capabilities() if one.name == name), None
-        )
+        return self._offered_to(peer).by_name.get(name)
 
     def exposes(self, name: str, peer: str | None) -> bool:
         """True if the owner exposes a capability to a peer, healthy or not."""

@@ -7,7 +7,8 @@ sealed for its place, so that none can be put into the place of another.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +30,10 @@ MAX_CONTENT: Final = MAX_LOG_CONTENT - 64
 "Most bytes of an event or a task; sealing makes them somewhat longer."
 
 
+MAX_NAMES: Final = 1000
+"Names that are remembered; one more, and all are forgotten first."
+
+
 class SealedLogs:
     """The methods of `LogStore` that sessions need; contents go in and out in clear.
 
@@ -44,6 +49,10 @@ class SealedLogs:
         """
         self._store = store
         self._cipher = RestCipher(secret, "a part of a session")
+        self.names: dict[str, str | None] = {}
+        """Ids of the logs that were found by their names, None for a name of none. Each
+        operation of a peer tries several. A write forgets all; where other daemons
+        write as well, nothing is remembered."""
 
     def append_log(self, change: LogChange) -> Log:
         """See `LogStore.append_log`.
@@ -69,9 +78,10 @@ class SealedLogs:
         head = change.content
         if head is not None:
             head = self._cipher.seal(head, _head(log))
-        kept = self._store.append_log(
-            replace(change, events=events, items=items, content=head)
-        )
+        with self._forgetting() if change.names else nullcontext():
+            kept = self._store.append_log(
+                replace(change, events=events, items=items, content=head)
+            )
         return self._log(kept)
 
     def log(self, log: str) -> Log | None:
@@ -79,9 +89,17 @@ class SealedLogs:
         found = self._store.log(log)
         return None if found is None else self._log(found)
 
-    def log_named(self, name: str) -> tuple[str, str | None] | None:
-        """See `LogStore.log_named`."""
-        return self._store.log_named(name)
+    def log_named(self, name: str) -> str | None:
+        """Return the id of the log of a name; see `LogStore.log_named`."""
+        # What is forgotten meanwhile is put into a dictionary that nobody reads.
+        names = self.names
+        found = self._store.log_named(name)
+        log = None if found is None else found[0]
+        if not self._store.is_shared:
+            if len(names) >= MAX_NAMES:
+                names.clear()
+            names[name] = log
+        return log
 
     def logs(self, *, before: str = "", limit: int = 100) -> list[Log]:
         """See `LogStore.logs`."""
@@ -158,11 +176,22 @@ class SealedLogs:
 
     def prune_logs(self, *, older_than: float, max_bytes: int) -> int:
         """See `LogStore.prune_logs`."""
-        return self._store.prune_logs(older_than=older_than, max_bytes=max_bytes)
+        with self._forgetting():
+            return self._store.prune_logs(older_than=older_than, max_bytes=max_bytes)
 
     def drop_log(self, log: str) -> bool:
         """See `LogStore.drop_log`."""
-        return self._store.drop_log(log)
+        with self._forgetting():
+            return self._store.drop_log(log)
+
+    @contextmanager
+    def _forgetting(self) -> Iterator[None]:
+        """Forget the names before and after a write that changes some."""
+        self.names = {}
+        try:
+            yield
+        finally:
+            self.names = {}
 
     def _log(self, log: Log) -> Log:
         return replace(log, content=self._cipher.open(log.content, _head(log.id)))

@@ -7,6 +7,7 @@ is the same as one that is.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import OrderedDict
@@ -251,8 +252,9 @@ class Sessions:
     async def find(self, requester: str, session: str) -> str | None:
         """Return our own id of a session by its name on the wire, or None."""
         name = session_name(requester, session)
-        found = await asyncio.to_thread(self._store.log_named, name)
-        return None if found is None else found[0]
+        with contextlib.suppress(KeyError):
+            return self._store.names[name]
+        return await asyncio.to_thread(self._store.log_named, name)
 
     async def conversation(self, log: str) -> Conversation:
         """Return the machine of a session, to be read only.

@@ -115,12 +115,14 @@ class CallEntry:
 
     def line(self) -> bytes:
         """Return its line in the access log, with the line's end."""
-        text = json.dumps(self.to_json(), ensure_ascii=True, separators=(",", ":"))
-        return text.encode("ascii") + b"\n"
+        return _ENCODER.encode(self.to_json()).encode("ascii") + b"\n"
 
 
 _NAMES: Final = tuple(one.name for one in fields(CallEntry))
 _ADAPTER: Final = TypeAdapter(CallEntry)
+
+# Made once: `json.dumps` with options makes a new one for each call.
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
 def clean(text: str, most: int = MAX_TEXT) -> str:

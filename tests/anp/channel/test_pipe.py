@@ -234,6 +234,16 @@ async def test_what_a_stranger_sends_waits_for_its_turn(stranger: bool) -> None:
         assert guest.turns == int(stranger)
 
 
+async def test_a_turn_of_a_stranger_is_for_one_message() -> None:
+    guest = Guest(stranger=True)
+    async with reading(guest) as (one, core, _):
+        guest.has_turn = True
+        one.give(Frame(TEXT, b"e1"), Frame(TEXT, b"e2"))
+        assert core.given == [b"e1"]
+        await settled()
+        assert (core.given, guest.turns) == ([b"e1", "e2"], 1)
+
+
 class Transport:
     """Takes what a connection writes, and is never full."""
 
@@ -346,13 +356,3 @@ def test_a_message_is_framed_as_the_library_frames_it(
     monkeypatch.setattr("secrets.token_bytes", lambda size: bytes(range(size)))
     kind = BINARY if data[:1] == b"\x01" else TEXT
     assert framed(data, masked=masked) == Frame(kind, data).serialize(mask=masked)
-
-
-async def test_a_turn_of_a_stranger_is_for_one_message() -> None:
-    guest = Guest(stranger=True)
-    async with reading(guest) as (one, core, _):
-        guest.has_turn = True
-        one.give(Frame(TEXT, b"e1"), Frame(TEXT, b"e2"))
-        assert core.given == [b"e1"]
-        await settled()
-        assert (core.given, guest.turns) == ([b"e1", "e2"], 1)

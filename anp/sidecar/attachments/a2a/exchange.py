@@ -213,7 +213,7 @@ class TaskTalk:
         metadata: dict[str, Any] = {
             "anpd/skill": self._skill,
             "anpd/caller": self._context.caller,
-            "anpd/deadline": deadline_text(self._context),
+            "anpd/deadline": deadline_text(self._context.deadline),
         }
         if self._requester is not None:
             metadata["anpd/key"] = self._requester.key

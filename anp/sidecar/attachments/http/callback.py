@@ -123,7 +123,7 @@ class CallbackService(Service):
             "capability": tool,
             "input": arguments,
             "caller": {"did": context.caller},
-            "deadline": deadline_text(context),
+            "deadline": deadline_text(context.deadline),
         }
         work = Assignment(
             tool,

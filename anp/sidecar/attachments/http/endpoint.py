@@ -361,10 +361,10 @@ def tls_of(spec: AttachmentSpec) -> ssl.SSLContext:
         raise AttachmentError(f"{ca_file} holds no PEM certificates") from None
 
 
-def deadline_text(context: CallContext) -> str:
-    """Return a call's deadline in RFC 3339."""
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(context.deadline))
-    return f"{whole}.{int(context.deadline % 1 * 1000):03d}Z"
+def deadline_text(deadline: float) -> str:
+    """Return the deadline of a call, a Unix time, in RFC 3339."""
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(deadline))
+    return f"{whole}.{int(deadline % 1 * 1000):03d}Z"
 
 
 def _streams(response: httpx2.Response) -> bool:

@@ -87,7 +87,7 @@ class HttpService(Service):
         )
         ours = {
             CALLER_HEADER: context.caller,
-            DEADLINE_HEADER: deadline_text(context),
+            DEADLINE_HEADER: deadline_text(context.deadline),
         }
         requester = current_requester.get()
         reader = ResultReader(operation, requester, self._limits.max_result)

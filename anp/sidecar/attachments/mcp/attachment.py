@@ -8,10 +8,13 @@ import logging
 import math
 import os
 import time
-import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
+from dataclasses import replace
 from enum import Enum, auto
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -19,34 +22,32 @@ from typing import TYPE_CHECKING, Any
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
-    Progress,
     ToolError,
     report_progress,
 )
-from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
+from anp.sidecar.attachments.http.endpoint import deadline_text
 from anp.sidecar.attachments.listing import read_tools
-from anp.sidecar.attachments.mcp.exchange import CallTalk
+from anp.sidecar.attachments.mcp.exchange import CallTalk, agree_on_version
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
 from anp.sidecar.attachments.mcp.offers import read_offers
 from anp.sidecar.attachments.mcp.operations import McpOperation, McpOutcome
 from anp.sidecar.attachments.mcp.questions import Questions
-from anp.sidecar.attachments.mcp.stdio_transport import (
-    Watched,
-    drained_pipe,
-    quiet_library_logs,
-)
-from anp.sidecar.attachments.requester import Requester, current_requester
+from anp.sidecar.attachments.mcp.watched_transport import watched_dispatcher
+from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec, read_environment
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
     SupervisedAttachment,
     child_environment,
+    wait_at_most,
 )
 from anp.sidecar.attachments.tool_errors import status_in
 
 # `mcp` takes half a second to import, so it is imported where a server is started.
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import ClientSession
+    from mcp.shared.dispatcher import Dispatcher
+    from mcp.shared.transport_context import TransportContext
 from negotiation.strict_json import largest_json
 
 __all__ = ["McpAttachment"]
@@ -62,9 +63,11 @@ INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 "JSON-RPC error code of arguments that a server cannot take."
 
-
 SESSION_GONE = "Session terminated"
 "The client's text when a server at a URL no longer knows our session."
+
+END_GRACE = 1.0
+"Seconds in which calls may come to their end when the server is gone."
 
 CALLER_META = "anpd/caller"
 "Key in `_meta` of a call with the DID of the peer it is made for."
@@ -74,7 +77,7 @@ DEADLINE_META = "anpd/deadline"
 
 
 class _Wake(Enum):
-    """Reasons besides calls to wake the task that owns the client."""
+    """Reasons to wake the task that owns the client."""
 
     END = auto()
     "The server is gone, or we are to stop."
@@ -83,25 +86,10 @@ class _Wake(Enum):
     "The server says that its tools have changed."
 
 
-@dataclass(eq=False, slots=True)
-class _Job:
-    """A call on its way to the task that owns the client."""
-
-    operation: McpOperation
-    arguments: dict[str, Any]
-    context: CallContext
-    answer: asyncio.Future[McpOutcome]
-    report: Callable[[Progress], None] | None = None
-    "Takes the tool's progress, if anybody wants it."
-    requester: Requester | None = None
-    "Answers the tool's questions; None for a call of one turn."
-    task: asyncio.Task[None] | None = None
-
-
 class McpAttachment(SupervisedAttachment):
     """One MCP server, over stdio or HTTP (SIDECAR.md, "Attaching an agent").
 
-    The client is opened, used and closed by one task; calls reach it through a queue.
+    The client is opened and closed by one task. Calls use it from their own tasks.
     """
 
     def __init__(
@@ -113,7 +101,12 @@ class McpAttachment(SupervisedAttachment):
     ) -> None:
         super().__init__(spec, limits=limits, on_change=on_change)
         # Replaced with every life.
-        self._queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
+        self._queue: asyncio.Queue[_Wake] = asyncio.Queue()
+        self._session: ClientSession | None = None
+        self._running: set[asyncio.Timeout] = set()
+        "Time limits of the calls that wait for the server."
+
+        self._none_runs = asyncio.Event()
         self._questions = Questions()
         self._operations: dict[str, McpOperation] = {}
 
@@ -135,46 +128,91 @@ class McpAttachment(SupervisedAttachment):
             operation = self._operations.get(self._tool_of(capability))
             if operation is None:
                 raise AttachmentError(f"the MCP server has no {capability} any more")
-            context = CallContext(
-                call_id=uuid.uuid4().hex,
-                caller=caller,
-                deadline=time.time() + deadline - loop.time(),
+            outcome = await self._answered(
+                operation, arguments, caller, deadline, timeout
             )
-            job = _Job(
-                operation,
-                arguments,
-                context,
-                answer=loop.create_future(),
-                report=report_progress.get(),
-                requester=current_requester.get(),
-            )
-            outcome = await self._result(job, deadline, timeout)
         finally:
             leave(None)
         _check_size(outcome.output, self._limits.max_result)
-        if job.requester is not None:
+        requester = current_requester.get()
+        if requester is not None:
             for part in outcome.parts:
-                await job.requester.update([part])
+                await requester.update([part])
         return outcome.output
 
-    async def _result(self, job: _Job, deadline: float, timeout: float) -> McpOutcome:
-        """Hand a job over, and wait for its result."""
-        self._queue.put_nowait(job)
+    async def _answered(
+        self,
+        operation: McpOperation,
+        arguments: dict[str, Any],
+        caller: str,
+        deadline: float,
+        timeout: float,
+    ) -> McpOutcome:
+        """Make a call, and wait until its deadline for the outcome."""
+        loop = asyncio.get_running_loop()
+        session = self._session
+        if session is None:
+            raise AttachmentError("the MCP server ended before the call")
+        meta = {
+            CALLER_META: caller,
+            DEADLINE_META: deadline_text(time.time() + deadline - loop.time()),
+        }
         try:
-            async with asyncio.timeout_at(deadline):
-                return await job.answer
+            async with asyncio.timeout_at(deadline) as limit:
+                self._running.add(limit)
+                return await self._outcome(session, operation, arguments, meta)
         except TimeoutError:
+            if limit.when() != deadline:
+                # The life of the server ended before.
+                raise AttachmentError(
+                    "the attachment was closed", may_have_run=True
+                ) from None
             raise ToolError(504, f"no answer within {timeout:g} s") from None
         finally:
-            # Whoever gave up takes the call back, and the server is told.
-            if not job.answer.cancel() and not job.answer.cancelled():
-                job.answer.exception()
-            if job.task is not None:
-                job.task.cancel()
+            self._running.discard(limit)
+            if not self._running:
+                self._none_runs.set()
+
+    async def _outcome(
+        self,
+        session: ClientSession,
+        operation: McpOperation,
+        arguments: dict[str, Any],
+        meta: dict[str, str],
+    ) -> McpOutcome:
+        """Make a call; whatever the client raises becomes an error of a tool."""
+        from mcp.shared.exceptions import MCPError
+        from pydantic import ValidationError
+
+        requester = current_requester.get()
+        try:
+            with self._questions.during(requester) as asking:
+                exchange = CallTalk(session, meta, report_progress.get(), asking)
+                return await operation.run(exchange, arguments)
+        except MCPError as exc:
+            error = _tool_error(exc.code, exc.message)
+            if isinstance(error, AttachmentError):
+                self._gone(session)
+            raise error from None
+        except ToolError:
+            raise
+        except ValidationError:
+            raise ToolError(502, "the tool's answer is no tool result") from None
+        except Exception as exc:
+            # One call must not take the others of this server down.
+            logger.exception("mcp call failed name=%s", self.name)
+            raise AttachmentError(f"the call failed: {exc}", may_have_run=True) from exc
+
+    def _gone(self, session: ClientSession) -> None:
+        """Notice by a call that a server at a URL is gone; a child tells by its end."""
+        if self._spec.url and session is self._session:
+            # Before the call fails, so that who sees it finds us down, and waits.
+            self._lost()
+            self._queue.put_nowait(_Wake.END)
 
     async def _live(self) -> None:
         """Run one life of the server, from its start to its death."""
-        queue: asyncio.Queue[_Job | _Wake] = asyncio.Queue()
+        queue: asyncio.Queue[_Wake] = asyncio.Queue()
         self._queue = queue
         if self._stopping.is_set():
             return
@@ -187,12 +225,13 @@ class McpAttachment(SupervisedAttachment):
                     self._lost()
                 queue.put_nowait(why)
 
-            async with self._client(output, wake) as (client, started):
-                await self._list(client)
+            async with self._connected(output, wake) as (session, started):
+                await self._list(session)
                 started()
+                self._session = session
                 self._opened()
                 async with self._refreshing(wake):
-                    await self._serve(client, queue)
+                    await self._serve(session, queue)
         except AttachmentError:
             raise
         except Exception as exc:
@@ -201,7 +240,7 @@ class McpAttachment(SupervisedAttachment):
             raise AttachmentError(self._why(exc, output)) from exc
         finally:
             self._lost()
-            _fail_all(queue)
+            self._session = None
         if not self._stopping.is_set():
             if self._spec.url:
                 raise AttachmentError("the MCP server does not answer any more")
@@ -229,12 +268,12 @@ class McpAttachment(SupervisedAttachment):
                 task.cancel()
 
     @asynccontextmanager
-    async def _client(
+    async def _connected(
         self, output: OutputTail, wake: Callable[[_Wake], None]
-    ) -> AsyncIterator[tuple[Client, Callable[[], None]]]:
-        """Open the client; the second value lifts the deadline of the start."""
+    ) -> AsyncIterator[tuple[ClientSession, Callable[[], None]]]:
+        """Open the session; the second value lifts the deadline of the start."""
         import anyio
-        from mcp import Client
+        from mcp import ClientSession
         from mcp.types import (
             Implementation,
             PromptListChangedNotification,
@@ -248,10 +287,10 @@ class McpAttachment(SupervisedAttachment):
             ResourceListChangedNotification,
         )
 
-        quiet_library_logs()
+        us = Implementation(name="anpd", version=version("anpd"))
         limit = self._limits.supervisor.start_timeout
         async with AsyncExitStack() as stack:
-            transport, spawned = await self._transport(output, wake, stack)
+            opening = await self._dispatcher(output, wake, stack)
             with anyio.CancelScope(deadline=anyio.current_time() + limit) as scope:
 
                 def started() -> None:
@@ -261,46 +300,51 @@ class McpAttachment(SupervisedAttachment):
                     if isinstance(message, changes):
                         wake(_Wake.RELIST)
 
-                async with Client(
-                    Watched(transport, on_end=lambda: wake(_Wake.END)),
-                    client_info=Implementation(name="anpd", version=version("anpd")),
-                    message_handler=heard,
-                    elicitation_callback=self._questions.answer,
-                    cache=None,
-                ) as client:
-                    spawned()
-                    yield client, started
+                async with (
+                    opening as dispatcher,
+                    ClientSession(
+                        dispatcher=dispatcher,
+                        client_info=us,
+                        message_handler=heard,
+                        elicitation_callback=self._questions.answer,
+                    ) as session,
+                ):
+                    await agree_on_version(session)
+                    yield session, started
             if scope.cancelled_caught:
                 raise AttachmentError(
                     f"the MCP server did not start within {limit:g} s"
                 )
 
-    async def _transport(
+    async def _dispatcher(
         self,
         output: OutputTail,
         wake: Callable[[_Wake], None],
         stack: AsyncExitStack,
-    ) -> tuple[Any, Callable[[], None]]:
-        """Return the transport, and what to call when it has been opened."""
+    ) -> AbstractAsyncContextManager[Dispatcher[TransportContext]]:
+        """Return what talks to the server; to be opened."""
+
+        def on_end() -> None:
+            wake(_Wake.END)
+
         if self._spec.url:
             transport = await stack.enter_async_context(
-                http_transport(
-                    self._spec, self._limits, on_silence=lambda: wake(_Wake.END)
-                )
+                http_transport(self._spec, self._limits, on_silence=on_end)
             )
-            return transport, lambda: None
-        from mcp.client.stdio import StdioServerParameters, stdio_client
-
-        command, *args = self._spec.command
-        server = StdioServerParameters(
-            command=command,
-            args=args,
-            env=await asyncio.to_thread(self._environment, command),
-            cwd=self._spec.cwd,
+            return watched_dispatcher(transport, on_end=on_end)
+        from anp.sidecar.attachments.mcp.stdio_transport import (
+            drained_pipe,
+            stdio_dispatcher,
         )
-        errlog = await stack.enter_async_context(drained_pipe(output))
-        # Once started, the server has its own copy of the pipe's end.
-        return stdio_client(server, errlog=errlog), errlog.close
+
+        command = self._spec.command
+        return stdio_dispatcher(
+            command,
+            env=await asyncio.to_thread(self._environment, command[0]),
+            cwd=self._spec.cwd,
+            errlog=await stack.enter_async_context(drained_pipe(output)),
+            on_end=on_end,
+        )
 
     def _environment(self, program: str) -> dict[str, str]:
         """Return the environment of the child.
@@ -313,14 +357,14 @@ class McpAttachment(SupervisedAttachment):
             env["PATH"] = os.pathsep.join(folders)
         return env
 
-    async def _list(self, client: Client) -> None:
+    async def _list(self, session: ClientSession) -> None:
         """Read what the server can do."""
-        offers, cannot = await read_offers(client, max_tools=self._limits.max_tools)
+        offers, cannot = await read_offers(session, max_tools=self._limits.max_tools)
         self._operations = {}
         for tool, operation in offers:
             # As in the listing, the first of a name counts.
             self._operations.setdefault(tool.name, operation)
-        info = client.server_info
+        info = session.server_info
         title = info.name if self._spec.url and info is not None else ""
         tools = [tool for tool, _ in offers]
         listing = read_tools(self._spec, tools, self._limits)
@@ -332,41 +376,41 @@ class McpAttachment(SupervisedAttachment):
         for reason in self._listing.skipped if self._listing != before else ():
             logger.warning("tool left out attachment=%s tool=%s", self.name, reason)
 
-    async def _serve(self, client: Client, queue: asyncio.Queue[_Job | _Wake]) -> None:
-        """Hand calls to the server until it is gone or we are to stop."""
+    async def _serve(self, session: ClientSession, queue: asyncio.Queue[_Wake]) -> None:
+        """List the tools when they change, until the server is gone or we stop."""
         tasks: set[asyncio.Task[None]] = set()
-
-        def gone() -> None:
-            if self._spec.url:
-                self._lost()
-                queue.put_nowait(_Wake.END)
-
         try:
-            while (item := await queue.get()) is not _Wake.END:
-                if isinstance(item, _Job):
-                    if item.answer.done():
-                        continue
-                    item.task = task = asyncio.create_task(
-                        self._run(client, item, gone)
-                    )
-                else:
-                    task = asyncio.create_task(self._relist(client))
+            while await queue.get() is not _Wake.END:
+                task = asyncio.create_task(self._relist(session))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
         finally:
-            # A server that is gone has answered them; one that we stop will not.
+            # A server that is gone has answered; one that we stop will not.
             for task in tasks if self._stopping.is_set() else ():
                 task.cancel()
+            await self._end_calls()
             if tasks:
-                await asyncio.wait(set(tasks), timeout=1.0)
+                await asyncio.wait(set(tasks), timeout=END_GRACE)
             for task in tasks:
                 task.cancel()
 
-    async def _relist(self, client: Client) -> None:
+    async def _end_calls(self) -> None:
+        """Give up the calls that still wait for the server."""
+        grace = 0.0 if self._stopping.is_set() else END_GRACE
+        latest = asyncio.get_running_loop().time() + grace
+        for limit in self._running:
+            when = limit.when()
+            if not limit.expired() and (when is None or when > latest):
+                limit.reschedule(latest)
+        if self._running:
+            self._none_runs.clear()
+            await wait_at_most(self._none_runs, END_GRACE)
+
+    async def _relist(self, session: ClientSession) -> None:
         before = self._listing
         try:
             async with asyncio.timeout(self._limits.supervisor.start_timeout):
-                await self._list(client)
+                await self._list(session)
         except Exception as exc:
             if self._spec.url:
                 # Nothing else would tell that a server at a URL has gone.
@@ -395,43 +439,6 @@ class McpAttachment(SupervisedAttachment):
         hint = f"; it printed: {output.last_line}" if output.last_line else ""
         return f"the MCP server failed: {text}{hint}"
 
-    async def _run(self, client: Client, job: _Job, gone: Callable[[], None]) -> None:
-        """Make one call and put its outcome into `job.answer`.
-
-        Args:
-            gone: Called before a call fails because the server is not there.
-        """
-        from mcp.shared.exceptions import MCPError
-        from pydantic import ValidationError
-
-        meta = {
-            CALLER_META: job.context.caller,
-            DEADLINE_META: deadline_text(job.context),
-        }
-        try:
-            with self._questions.during(job.requester) as asking:
-                exchange = CallTalk(client, meta, job.report, asking)
-                outcome = await job.operation.run(exchange, job.arguments)
-        except MCPError as exc:
-            error = _tool_error(exc.code, exc.message)
-            if isinstance(error, AttachmentError):
-                gone()
-            _fail(job, error)
-        except ToolError as exc:
-            _fail(job, exc)
-        except ValidationError:
-            _fail(job, ToolError(502, "the tool's answer is no tool result"))
-        except asyncio.CancelledError:
-            _fail(job, AttachmentError("the attachment was closed", may_have_run=True))
-            raise
-        except Exception as exc:
-            # One call must not take the others of this server down.
-            logger.exception("mcp call failed name=%s", self.name)
-            _fail(job, AttachmentError(f"the call failed: {exc}", may_have_run=True))
-        else:
-            if not job.answer.done():
-                job.answer.set_result(outcome)
-
 
 def _tool_error(code: int, message: str) -> Exception:
     if message.startswith(NOT_SENT):
@@ -446,19 +453,6 @@ def _tool_error(code: int, message: str) -> Exception:
     if (status := status_in(code)) is not None:
         return ToolError(status, message)
     return ToolError(500, message, private=True)
-
-
-def _fail(job: _Job, error: Exception) -> None:
-    if not job.answer.done():
-        job.answer.set_exception(error)
-
-
-def _fail_all(queue: asyncio.Queue[_Job | _Wake]) -> None:
-    """Fail the calls that were never handed over."""
-    while not queue.empty():
-        job = queue.get_nowait()
-        if isinstance(job, _Job):
-            _fail(job, AttachmentError("the MCP server ended before the call"))
 
 
 def _check_size(output: dict[str, Any], max_size: int) -> None:

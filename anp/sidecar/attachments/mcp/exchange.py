@@ -18,7 +18,7 @@ from anp.sidecar.attachments.attachment import Progress, ToolError
 from anp.sidecar.attachments.mcp.questions import Asking
 
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import ClientSession
     from mcp.shared.exceptions import MCPError
     from mcp.types import (
         CallToolResult,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from pydantic import TypeAdapter
 
-__all__ = ["CallTalk"]
+__all__ = ["CallTalk", "agree_on_version"]
 
 MAX_ROUNDS = 10
 "Times that a server may ask before it answers one request."
@@ -49,11 +49,37 @@ CANCEL_TIMEOUT = 2.0
 NO_MODEL = "the tool wants a model or folders of its client; peers' calls have neither"
 
 
+async def agree_on_version(session: ClientSession) -> None:
+    """Agree with the server on a version of the protocol, the newest if it knows it.
+
+    Raises:
+        MCPError: It refuses all, or is gone.
+    """
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import UNSUPPORTED_PROTOCOL_VERSION
+    from pydantic import ValidationError
+
+    for last in (False, True):
+        try:
+            await session.discover()
+        except (MCPError, ValidationError, RuntimeError):
+            # Servers from before 2026-07-28 know a handshake only.
+            try:
+                await session.initialize()
+            except MCPError as exc:
+                # One that starts slowly may have settled on the first question, which
+                # we had given up.
+                if last or exc.code != UNSUPPORTED_PROTOCOL_VERSION:
+                    raise
+                continue
+        return
+
+
 @dataclass(frozen=True, slots=True)
 class CallTalk:
     """One call at a server."""
 
-    client: Client
+    session: ClientSession
     meta: Any
     "Our own entries in `_meta` of each request: an object."
 
@@ -102,7 +128,7 @@ class CallTalk:
     async def _send(self, make: Callable[[dict[str, Any]], Any]) -> Any:
         """Send a request until it is answered with a result.
 
-        Not the client's own methods: they validate a tool's result against the
+        Not the session's own methods: they validate a tool's result against the
         server's own schema in this process, where a `pattern` could run for ever
         (DESIGN.md, "Trust").
 
@@ -121,7 +147,7 @@ class CallTalk:
         while rounds < MAX_ROUNDS:
             request = make({"_meta": self.meta, **more})
             try:
-                result = await self.client.session.send_request(
+                result = await self.session.send_request(
                     request,
                     _results(request.method),
                     progress_callback=self._on_progress(),
@@ -193,7 +219,7 @@ class CallTalk:
             TaskMetadata,
         )
 
-        created = await self.client.session.send_request(
+        created = await self.session.send_request(
             CallToolRequest(
                 params=CallToolRequestParams(
                     name=name,
@@ -208,7 +234,7 @@ class CallTalk:
         task_id = self.asking.task_id = created.task.task_id
         async with self._followed(task_id, created.task.poll_interval):
             # It is answered at the end; until then questions come over it.
-            return await self.client.session.send_request(
+            return await self.session.send_request(
                 GetTaskPayloadRequest(
                     params=GetTaskPayloadRequestParams(task_id=task_id)
                 ),
@@ -242,7 +268,7 @@ class CallTalk:
         last = ""
         with contextlib.suppress(MCPError):
             while True:
-                task = await self.client.session.send_request(
+                task = await self.session.send_request(
                     GetTaskRequest(params=GetTaskRequestParams(task_id=task_id)),
                     GetTaskResult,
                 )
@@ -259,7 +285,7 @@ class CallTalk:
             CancelTaskResult,
         )
 
-        await self.client.session.send_request(
+        await self.session.send_request(
             CancelTaskRequest(params=CancelTaskRequestParams(task_id=task_id)),
             CancelTaskResult,
         )

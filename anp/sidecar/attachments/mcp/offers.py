@@ -16,7 +16,7 @@ from anp.sidecar.attachments.mcp.operations import (
 )
 
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import ClientSession
     from mcp.types import ServerCapabilities
 
 __all__ = ["read_offers"]
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 async def read_offers(
-    client: Client, *, max_tools: int
+    session: ClientSession, *, max_tools: int
 ) -> tuple[list[tuple[Tool, McpOperation]], list[str]]:
     """Return everything that can be called, and what the server has besides.
 
@@ -35,22 +35,26 @@ async def read_offers(
     Returns:
         The offers, tools first, and one line for each thing that peers do not get.
     """
-    able = client.server_capabilities
+    able = session.server_capabilities
+    assert able is not None, "the session has agreed on a version"
     offers: list[tuple[Tool, McpOperation]] = []
     if able.tools is not None or (able.prompts is None and able.resources is None):
-        offers += await _tools(client, max_tools)
+        offers += await _tools(session, max_tools)
     if able.prompts is not None:
-        offers += await _prompts(client, max_tools)
-    if able.resources is not None and await _has_resources(client):
+        offers += await _prompts(session, max_tools)
+    if able.resources is not None and await _has_resources(session):
         offers += of_resources()
     return offers, _cannot(able)
 
 
-async def _tools(client: Client, most: int) -> list[tuple[Tool, McpOperation]]:
+async def _tools(session: ClientSession, most: int) -> list[tuple[Tool, McpOperation]]:
+    from mcp.types import PaginatedRequestParams
+
     found: list[tuple[Tool, McpOperation]] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
-        page = await client.list_tools(cursor=cursor)
+        wanted = PaginatedRequestParams(cursor=cursor)
+        page = await session.list_tools(params=wanted)
         found += map(of_tool, page.tools)
         cursor = page.next_cursor
         if cursor is None or len(found) > most:
@@ -58,14 +62,18 @@ async def _tools(client: Client, most: int) -> list[tuple[Tool, McpOperation]]:
     return found
 
 
-async def _prompts(client: Client, most: int) -> list[tuple[Tool, McpOperation]]:
+async def _prompts(
+    session: ClientSession, most: int
+) -> list[tuple[Tool, McpOperation]]:
     from mcp.shared.exceptions import MCPError
+    from mcp.types import PaginatedRequestParams
 
     found: list[tuple[Tool, McpOperation]] = []
     cursor: str | None = None
     try:
         for _ in range(MAX_PAGES):
-            page = await client.list_prompts(cursor=cursor)
+            wanted = PaginatedRequestParams(cursor=cursor)
+            page = await session.list_prompts(params=wanted)
             found += map(of_prompt, page.prompts)
             cursor = page.next_cursor
             if cursor is None or len(found) > most:
@@ -76,12 +84,12 @@ async def _prompts(client: Client, most: int) -> list[tuple[Tool, McpOperation]]
     return found
 
 
-async def _has_resources(client: Client) -> bool:
+async def _has_resources(session: ClientSession) -> bool:
     """True if there is anything to read; many servers say so and have nothing."""
     from mcp.shared.exceptions import MCPError
 
     try:
-        return any(await listed_resources(client))
+        return any(await listed_resources(session))
     except MCPError as exc:
         logger.info("no resources: %s", exc.message)
         return False

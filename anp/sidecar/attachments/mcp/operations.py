@@ -24,7 +24,7 @@ from anp.sidecar.attachments.part_json import part_json
 from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import ClientSession
     from mcp.types import Prompt
     from mcp.types import Tool as McpTool
 
@@ -108,12 +108,12 @@ class _PromptGet:
 
 class _ResourceList:
     async def run(self, exchange: CallTalk, arguments: dict[str, Any]) -> McpOutcome:
-        resources, templates = await listed_resources(exchange.client)
+        resources, templates = await listed_resources(exchange.session)
         return McpOutcome({"resources": resources, "templates": templates})
 
 
 async def listed_resources(
-    client: Client,
+    session: ClientSession,
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Return the resources of a server, and the templates of their URIs.
 
@@ -123,14 +123,15 @@ async def listed_resources(
         MCPError: The server does not list them.
     """
     from mcp.shared.exceptions import MCPError
-    from mcp.types import METHOD_NOT_FOUND
+    from mcp.types import METHOD_NOT_FOUND, PaginatedRequestParams
 
     resources: list[dict[str, str]] = []
     templates: list[dict[str, str]] = []
     try:
         cursor: str | None = None
         for _ in range(MAX_PAGES):
-            page = await client.list_resources(cursor=cursor)
+            wanted = PaginatedRequestParams(cursor=cursor)
+            page = await session.list_resources(params=wanted)
             resources += [_described(one, uri=one.uri) for one in page.resources]
             cursor = page.next_cursor
             if cursor is None or len(resources) >= MAX_LISTED:
@@ -139,7 +140,7 @@ async def listed_resources(
         if exc.code != METHOD_NOT_FOUND:
             raise
     try:
-        found = await client.list_resource_templates()
+        found = await session.list_resource_templates()
         templates = [
             _described(one, uriTemplate=one.uri_template)
             for one in found.resource_templates

@@ -1,93 +1,189 @@
-"""Adds to the stdio transport of `mcp` what we need to know about the server."""
+"""The stdio transport to a server that is a child process of ours.
+
+The transport of `mcp` has a task for each pipe, and streams without room between these
+tasks and the session, so that a message takes several turns of the event loop each way.
+Here a message is written in the turn in which it is sent, and whoever waits for an
+answer is woken in the turn in which it comes. Everything else that a server says is for
+the session of the library, which also chooses the version of the protocol.
+
+This module loads `mcp`, so it is imported where a server is started.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import itertools
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any, Self
 
+import anyio
+from mcp.shared.dispatcher import (
+    CallOptions,
+    Dispatcher,
+    OnNotify,
+    OnNotifyIntercept,
+    OnRequest,
+)
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
+from mcp.shared.transport_context import TransportContext
+from mcp.types import JSONRPC_VERSION, jsonrpc_message_adapter
+from pydantic_core import to_json
+
+from anp.sidecar.attachments.mcp.server_pipes import Asked, ServerPipes, closed_error
 from anp.sidecar.attachments.supervisor import OutputTail
 
-__all__ = ["Watched", "drained_pipe", "quiet_library_logs"]
+__all__ = ["PipeDispatcher", "drained_pipe", "stdio_dispatcher"]
+
+FIRST_ID = 1 << 30
+"First of the ids of our requests; those of the library's own begin with 1."
+
+USUAL = frozenset({"headers", "on_progress", "cancel_on_abandon"})
+"Options of a request that takes the short way."
 
 
-class _OneLine(logging.Filter):
-    """Takes tracebacks off: what a server prints wrongly is no fault of ours."""
+@asynccontextmanager
+async def stdio_dispatcher(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None,
+    errlog: IO[str],
+    on_end: Callable[[], None],
+) -> AsyncIterator[PipeDispatcher]:
+    """Start a server, give what talks to it, and end it with all that it started.
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.exc_info = record.exc_text = None
-        return True
+    Args:
+        errlog: Takes what it prints on stderr; closed here, since it has its own copy.
+        on_end: Called when it has said its last, before a request fails for that.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    transport, server = await asyncio.get_running_loop().subprocess_exec(
+        lambda: ServerPipes(on_end),
+        *command,
+        stderr=errlog,
+        env=env,
+        cwd=cwd,
+        # Ctrl-C on the daemon's terminal is the daemon's; we end the server.
+        start_new_session=True,
+    )
+    errlog.close()
+    try:
+        yield PipeDispatcher(server)
+    finally:
+        # Whatever ended its life, the server does not outlive it.
+        with anyio.CancelScope(shield=True):
+            await server.end()
+        with suppress(PermissionError):
+            # One that nothing could end is left alone.
+            transport.close()
 
 
-_ONE_LINE = _OneLine()
+class PipeDispatcher(Dispatcher[TransportContext]):
+    """Talks to a server for a session of the library, with a short way for requests.
 
-
-def quiet_library_logs() -> None:
-    """Make the client log one line for a broken message of a server; idempotent."""
-    for name in ("mcp.client.stdio", "mcp.client.session"):
-        logging.getLogger(name).addFilter(_ONE_LINE)
-
-
-class Watched:
-    """A transport that says when the server's side has ended.
-
-    Without it an idle client would learn of a dead server at its next call.
+    A request takes no task, no stream and no turn of the event loop but the one in
+    which its answer comes. All else goes the library's way: requests with a time limit,
+    those of the server, and notifications.
     """
 
-    def __init__(self, transport: Any, *, on_end: Callable[[], None]) -> None:
-        self._transport = transport
-        self._on_end = on_end
+    def __init__(self, server: ServerPipes) -> None:
+        self._server = server
+        self._library = JSONRPCDispatcher(_Incoming(server), _Outgoing(server))
+        self._numbers = itertools.count(FIRST_ID)
 
-    async def __aenter__(self) -> tuple[Any, Any]:
-        read, write = await self._transport.__aenter__()
-        return _WatchedStream(read, self._on_end), write
-
-    async def __aexit__(
+    async def send_raw_request(
         self,
-        exc_type: type[BaseException] | None,
-        exc_val: BaseException | None,
-        exc_tb: TracebackType | None,
-    ) -> bool | None:
-        suppressed: bool | None = await self._transport.__aexit__(
-            exc_type, exc_val, exc_tb
-        )
-        return suppressed
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and wait for its result.
+
+        Raises:
+            MCPError: The server answered with an error, or is gone.
+        """
+        opts = opts or {}
+        if not USUAL.issuperset(opts):
+            return await self._library.send_raw_request(method, params, opts)
+        if self._server.is_over:
+            raise closed_error()
+        number = next(self._numbers)
+        on_progress = opts.get("on_progress")
+        if on_progress is not None:
+            meta = {**((params or {}).get("_meta") or {}), "progressToken": number}
+            params = {**(params or {}), "_meta": meta}
+        answer: asyncio.Future[dict[str, Any]]
+        answer = asyncio.get_running_loop().create_future()
+        self._server.asked[number] = Asked(answer, on_progress)
+        try:
+            self._write(method, params, id=number)
+            return await answer
+        except anyio.BrokenResourceError:
+            raise closed_error() from None
+        except asyncio.CancelledError:
+            if opts.get("cancel_on_abandon", True):
+                # Nothing waits here, so that whoever gave up goes on at once.
+                told = {"requestId": number, "reason": "caller cancelled"}
+                with suppress(anyio.BrokenResourceError):
+                    self._write("notifications/cancelled", told)
+            raise
+        finally:
+            del self._server.asked[number]
+            # Nobody may have come to see it, and asyncio would complain.
+            if not answer.cancel() and not answer.cancelled():
+                answer.exception()
+
+    def _write(
+        self, method: str, params: Mapping[str, Any] | None, **fields: int
+    ) -> None:
+        message = {"jsonrpc": JSONRPC_VERSION, **fields, "method": method}
+        if params:
+            message["params"] = params
+        self._server.write(to_json(message, inf_nan_mode="null"))
+
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
+    ) -> None:
+        """Send a notification; one to a server that is gone is dropped."""
+        await self._library.notify(method, params, opts)
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve until the session or the server ends; then no request is open."""
+        try:
+            await self._library.run(
+                on_request, on_notify, on_notify_intercept, task_status=task_status
+            )
+        finally:
+            self._server.finish()
 
 
-class _WatchedStream:
-    """The read half of a transport; calls `on_end` when it ends."""
+class _Stream:
+    """One direction of a server's pipes, as the library's dispatcher wants it."""
 
-    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
-        self._stream = stream
-        self._on_end = on_end
-
-    @property
-    def last_context(self) -> Any:
-        """The context of the request whose connection the last message came over."""
-        return getattr(self._stream, "last_context", None)
-
-    async def receive(self) -> Any:
-        return _with_content(await self._stream.receive())
+    def __init__(self, server: ServerPipes) -> None:
+        self._server = server
 
     async def aclose(self) -> None:
-        await self._stream.aclose()
+        """Do nothing: the pipes are closed when the server ends."""
 
-    def __aiter__(self) -> _WatchedStream:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return _with_content(await self._stream.__anext__())
-        except BaseException:
-            self._on_end()
-            raise
-
-    async def __aenter__(self) -> _WatchedStream:
-        await self._stream.__aenter__()
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -95,23 +191,41 @@ class _WatchedStream:
         exc_type: type[BaseException] | None,
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
-    ) -> bool | None:
-        suppressed: bool | None = await self._stream.__aexit__(
-            exc_type, exc_val, exc_tb
+    ) -> None:
+        await self.aclose()
+
+
+class _Incoming(_Stream):
+    """The messages of the server but answers to requests that took the short way."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        message = await self._server.read()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def receive(self) -> SessionMessage:
+        """Return the next message."""
+        message = await self._server.read()
+        if message is None:
+            raise anyio.EndOfStream
+        return message
+
+
+class _Outgoing(_Stream):
+    """The messages for the server."""
+
+    async def send(self, item: SessionMessage) -> None:
+        """Write a message."""
+        self._server.write(
+            jsonrpc_message_adapter.dump_json(
+                item.message, by_alias=True, exclude_unset=True
+            )
         )
-        return suppressed
-
-
-def _with_content(item: Any) -> Any:
-    """Return a message of the server so that the client reads it.
-
-    The client knows no tasks: it refuses the answer to a tool call that began a task,
-    for the lack of the content that comes at its end.
-    """
-    result = getattr(getattr(item, "message", None), "result", None)
-    if isinstance(result, dict) and isinstance(result.get("task"), dict):
-        result.setdefault("content", [])
-    return item
+        await self._server.drain()
 
 
 @asynccontextmanager

@@ -321,7 +321,8 @@ class PythonAttachment(SupervisedAttachment):
         """Wait until the child is gone or we are to stop."""
         stop = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({child.ended, stop}, return_when=FIRST_COMPLETED)
+            ends: set[asyncio.Future[Any]] = {child.ended, stop}
+            await asyncio.wait(ends, return_when=FIRST_COMPLETED)
         finally:
             stop.cancel()
             await asyncio.wait({stop})

@@ -1120,14 +1120,14 @@ class Runner:
             number, frame = found
             function = self.functions.get(frame.get("call"))
             if function is not None and not function.runs_async:
-                told = frame.get("context", {})
-                context = self.contexts[number] = Context(self, number, told)
+                context = Context(self, number, frame.get("context", {}))
+                self.contexts[number] = context
                 return number, function, context, frame["arguments"]
-            context = self.contexts.get(number)
-            if context is None or isinstance(context, AsyncContext):
+            known = self.contexts.get(number)
+            if known is None or isinstance(known, AsyncContext):
                 self.loop.call_soon_threadsafe(self.handle, number, frame)
             else:
-                context.heard(frame)
+                known.heard(frame)
 
     def end(self) -> typing.NoReturn:
         """End this process: the daemon is gone.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -99,7 +99,7 @@ class WrittenChannel(Answers):
                 parts.limits,
                 max_message=min(parts.limits.max_message, channel.max_payload),
             ),
-            random_bytes=secrets.token_bytes,
+            random_bytes=os.urandom,
         )
         self._driver = Driver(channel, self._machine, self._act)
         self.dialogue = DialogueShell(channel, role, parts.dialogue, self)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -33,21 +34,24 @@ class _Unsent:
     """A message that waits to be sent."""
 
     data: bytes
-    sent: asyncio.Future[None]
 
     message_id: str | None = None
     "Id of its envelope, if it was announced."
 
     before: bytes | None = None
-    "A meta message that goes before it."
+    "A meta message that goes before it; None once it is sent."
+
+    sent: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
 
 class Driver:
     """Owns the timer and the sender of one channel.
 
     Inputs are taken one after the other, each with all that comes of it, and none of
-    them waits: what is to be sent goes into a queue that one task empties. So a side
-    that cannot send still reads, and two sides never wait for each other.
+    them waits: what cannot be sent at once goes into a queue that a task empties. So a
+    side that cannot send still reads, and two sides never wait for each other.
     """
 
     def __init__(
@@ -60,11 +64,10 @@ class Driver:
         self._machine = machine
         self._act = act
         self._unsent: deque[_Unsent] = deque()
-        self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._armed_for: float | None = None
-        "The moment for which the timer is set."
+        self._armed_for = math.inf
+        "The moment for which the timer is set, which may be too early."
         self._work: set[asyncio.Task[None]] = set()
         self._sender: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -77,8 +80,7 @@ class Driver:
         return bool(self._work or self._unsent)
 
     def start(self) -> None:
-        """Start the protocol and the task that sends."""
-        self._sender = asyncio.create_task(counted(self._send()))
+        """Start the protocol."""
         self.feed(lambda now, wall_now: self._machine.start(now=now, wall_now=wall_now))
 
     def feed(
@@ -96,26 +98,19 @@ class Driver:
             into: Takes the messages as well, also when they cannot be sent any more.
 
         Returns:
-            When its last message is sent, or None when there is none. `ChannelClosed`
-            means that it was not sent.
+            When its last message is sent, or None if it is sent or there is none.
+            `ChannelClosed` means that it was not sent.
         """
         if self._closed:
             return None
         feed(time.monotonic(), datetime.now(UTC))
         sent = None
-        for data in self._machine.messages_to_send():
-            sent = asyncio.get_running_loop().create_future()
+        messages = self._machine.messages_to_send()
+        for place, data in enumerate(messages, start=1):
             if into is not None:
                 into.append(data)
-            if self._channel.ended is not None:
-                sent.set_exception(self._channel.ended)
-                # Not everybody waits for it.
-                sent.exception()
-                continue
-            self._unsent.append(_Unsent(data, sent))
-            self._wake.set()
-        if announced is not None and sent is not None and not sent.done():
-            self._unsent[-1].message_id, self._unsent[-1].before = announced
+            is_last = place == len(messages)
+            sent = self._put(data, announced if is_last else None)
         while (event := self._machine.next_event()) is not None:
             self._act(event)
         self._arm()
@@ -130,13 +125,18 @@ class Driver:
             )
         )
 
+    @property
+    def has_room(self) -> bool:
+        """False while the peer should be read no further."""
+        return not self._machine.full and len(self._unsent) < MAX_UNSENT
+
     async def wait_room(self) -> None:
         """Wait while the peer should be read no further.
 
         Raises:
             ChannelClosed: The channel has ended.
         """
-        while self._machine.full or len(self._unsent) >= MAX_UNSENT:
+        while not self.has_room:
             if self._channel.ended is not None:
                 raise self._channel.ended
             self._room.clear()
@@ -183,16 +183,18 @@ class Driver:
         self._not_sent(self._channel.ended or ChannelClosed("given up", by_peer=False))
 
     def _arm(self) -> None:
+        """Set the timer, unless it comes early enough: it looks again by itself.
+
+        Most of what has a deadline ends long before, and needs no timer of its own.
+        """
         due = None if self._closed else self._machine.get_timer()
-        if due == self._armed_for:
+        if due is None or self._armed_for <= due:
             return
-        self._armed_for = due
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if due is not None:
-            delay = max(0.0, due - time.monotonic())
-            self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+        self._armed_for = due
+        delay = max(0.0, due - time.monotonic())
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
 
     def give_up(self) -> None:
         """End the channel after an error of ours; who caught it has logged it."""
@@ -201,7 +203,11 @@ class Driver:
             self._ending = asyncio.create_task(self._channel.close("an error of ours"))
 
     def _tick(self) -> None:
-        self._timer = self._armed_for = None
+        self._timer, self._armed_for = None, math.inf
+        due = self._machine.get_timer()
+        if due is None or due > time.monotonic():
+            self._arm()
+            return
         try:
             self._due()
         except Exception:
@@ -214,11 +220,43 @@ class Driver:
             lambda now, wall_now: self._machine.handle_timer(now=now, wall_now=wall_now)
         )
 
+    def _put(
+        self, data: bytes, announced: tuple[str, bytes | None] | None
+    ) -> asyncio.Future[None] | None:
+        """Send a message, if nothing waits before it; see `feed`."""
+        message_id, before = announced or (None, None)
+        channel, has_room = self._channel, not self._unsent
+        try:
+            if channel.ended is not None:
+                raise channel.ended
+            if has_room and before is not None:
+                has_room = channel.send_now(ProtocolType.META, before) is not None
+                before = None if has_room else before
+            if has_room and channel.send_now(
+                ProtocolType.APPLICATION, data, message_id=message_id
+            ):
+                return None
+        except ChannelClosed as exc:
+            not_sent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            not_sent.set_exception(exc)
+            # Not everybody waits for it.
+            not_sent.exception()
+            return not_sent
+        except FrameTooLarge:
+            self._too_large()
+        self._unsent.append(_Unsent(data, message_id, before))
+        if len(self._unsent) == 1 and self._ending is None:
+            self._sender = asyncio.create_task(counted(self._send()))
+        return self._unsent[-1].sent
+
+    def _too_large(self) -> None:
+        # The limits of the protocol are to be below those of the channel.
+        logger.exception("message too large peer=%s", self._channel.peer_did)
+        self.give_up()
+
     async def _send(self) -> None:
-        while True:
-            while not self._unsent:
-                self._wake.clear()
-                await self._wake.wait()
+        """Send what waits."""
+        while self._unsent:
             first = self._unsent[0]
             try:
                 if first.before is not None:
@@ -232,10 +270,8 @@ class Driver:
                 self._not_sent(exc)
                 return
             except FrameTooLarge:
-                # The limits of the protocol are to be below those of the channel.
                 self._sending = False
-                logger.exception("message too large peer=%s", self._channel.peer_did)
-                self.give_up()
+                self._too_large()
                 return
             self._sending = False
             self._unsent.popleft()

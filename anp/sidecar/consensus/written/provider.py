@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
@@ -59,7 +60,7 @@ class WrittenProvider(WrittenChannel):
             used: Counts a call that was answered.
             capabilities: Calls our agent, judged by the schemas on both sides.
             offered: Returns the capabilities that this peer may use now; asked for each
-                message, and again before each call.
+                message.
             work: Keeps the calls of peers with the extension `work`.
             listener: Answers texts that come beside the protocol, if any may.
         """
@@ -71,6 +72,8 @@ class WrittenProvider(WrittenChannel):
         self._used = used
         # Id of the envelope whose message is being taken in.
         self._request_id = ""
+        self._told: Sequence[Capability] | None = None
+        "What the protocol was told that the peer may use."
         self._work: ServedWork | None = None
         if works(channel):
             self._work = ServedWork(channel, uri, work, self.dialogue)
@@ -84,6 +87,9 @@ class WrittenProvider(WrittenChannel):
         """
         self._driver.start()
         self.update_offered()
+        # All that is done for a request is done as work of this task.
+        context = copy_context()
+        self.channel.take = lambda event: context.run(self._take_now, event)
         try:
             for event in first:
                 await self._take(event)
@@ -111,6 +117,9 @@ class WrittenProvider(WrittenChannel):
     def update_offered(self) -> None:
         """Look again at what the peer may use, as when exposure has changed."""
         offered = self._offered()
+        if offered is self._told:
+            return
+        self._told = offered
         self._driver.feed(
             lambda now, wall_now: self._machine.offer(
                 offered, now=now, wall_now=wall_now
@@ -122,15 +131,25 @@ class WrittenProvider(WrittenChannel):
             case ProtocolType.APPLICATION:
                 # The peer is read no faster than it is served and takes answers.
                 await self._driver.wait_room()
-                self.update_offered()
-                self._request_id = event.message_id
-                self._driver.receive(event.frame.data)
+                self._receive(event)
             case ProtocolType.META:
                 await self.dialogue.receive(event.frame.data)
             case ProtocolType.NATURAL_LANGUAGE if self._listener is not None:
                 self._listener.take(event)
             case _:
                 self._drop(event)
+
+    def _take_now(self, event: FrameReceived) -> bool:
+        is_message = event.frame.protocol_type is ProtocolType.APPLICATION
+        if not (is_message and self._driver.has_room):
+            return False
+        self._receive(event)
+        return True
+
+    def _receive(self, event: FrameReceived) -> None:
+        self.update_offered()
+        self._request_id = event.message_id
+        self._driver.receive(event.frame.data)
 
     def _act(self, event: WrittenEvent) -> None:
         match event:
@@ -186,6 +205,9 @@ class WrittenProvider(WrittenChannel):
             await self._keep(call, self._failed(event, failure))
             return
         said: list[bytes] = []
+        if call is not None:
+            # It would be about nothing behind the answer.
+            await call.tell_progress()
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_answered(
                 event.call_id, output, now=now, wall_now=wall_now
@@ -206,8 +228,6 @@ class WrittenProvider(WrittenChannel):
                 await route.give(call.name.message_id, answer)
 
     async def _output(self, event: CallCapability, call: ServedCall | None) -> Json:
-        if event.name not in {capability.name for capability in self._offered()}:
-            raise CapabilityFailed("503", "the capability is not available", ran=False)
         output: Json = await self._capabilities.run(
             event.name,
             event.arguments,

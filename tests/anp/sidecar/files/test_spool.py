@@ -16,7 +16,7 @@ from anp.sidecar.files.sealed_file import (
     OVERHEAD,
     DamagedFile,
     SealedWriter,
-    read_block,
+    read_blocks,
 )
 from anp.sidecar.files.spool import UPLOADS, FileRole, KeptFile, NoRoom, Spool
 
@@ -58,7 +58,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path, size: int) -> None:
     assert path.stat().st_size == size + -(-size // BLOCK) * OVERHEAD
     assert path.stat().st_mode & 0o777 == 0o600
     blocks = range(-(-size // BLOCK))
-    assert b"".join(read_block(path, CIPHER, "mark", n) for n in blocks) == content
+    assert read_blocks(path, CIPHER, "mark", blocks) == content
 
 
 @pytest.mark.parametrize("left", [0, 10, BLOCK, BLOCK + 28, BLOCK + 5_000])
@@ -84,10 +84,10 @@ def test_no_block_stands_for_another(tmp_path: Path) -> None:
     half = len(data) // 2
     path.write_bytes(data[half:] + data[:half])
     with pytest.raises(DamagedFile):
-        read_block(path, CIPHER, "mark", 0)
+        read_blocks(path, CIPHER, "mark", range(1))
     path.write_bytes(data)
     with pytest.raises(DamagedFile):
-        read_block(path, CIPHER, "other", 0)
+        read_blocks(path, CIPHER, "other", range(1))
 
 
 def test_a_link_is_not_written_through(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -27,9 +28,12 @@ from anp.sidecar.attachments import (
     open_attachment,
 )
 from anp.sidecar.attachments.attachment import SupervisorConfig
+from anp.sidecar.attachments.mcp import attachment as module
 from anp.sidecar.attachments.mcp.attachment import McpAttachment, _tool_error
 from anp.sidecar.attachments.mcp.content import TEXT_OUTPUT
+from anp.sidecar.attachments.mcp.exchange import CallTalk
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT
+from anp.sidecar.attachments.mcp.operations import McpOutcome
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
 LIMITS = AttachmentLimits(supervisor=FAST)
@@ -416,6 +420,65 @@ async def test_a_closed_attachment_ends_its_calls(tmp_path: Path) -> None:
         await hanging
     assert caught.value.may_have_run
     assert not my.healthy
+
+
+class Endless:
+    """An operation that waits for somebody else than the server."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def run(self, exchange: CallTalk, arguments: dict[str, Any]) -> McpOutcome:
+        self.begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+@pytest.mark.parametrize("tool", ["texts", "die"])
+async def test_a_call_that_waits_for_a_requester_ends_with_its_server(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "END_GRACE", 0.05)
+    async with scripted(tmp_path, "hang", "texts", "die") as my:
+        assert isinstance(my, McpAttachment)
+        my._operations["hang"] = endless = Endless()
+        waiting = asyncio.create_task(call(my, "hang"))
+        await endless.begun.wait()
+        with contextlib.suppress(AttachmentError):
+            await call(my, tool)
+        if tool == "texts":
+            await my.close()
+        with pytest.raises(AttachmentError, match="was closed") as caught:
+            await waiting
+    assert caught.value.may_have_run
+
+
+async def test_a_call_that_waits_for_a_requester_has_its_deadline(
+    tmp_path: Path,
+) -> None:
+    async with scripted(tmp_path, "hang", "texts") as my:
+        assert isinstance(my, McpAttachment)
+        my._operations["hang"] = Endless()
+        with pytest.raises(ToolError, match=r"no answer within 0\.05 s"):
+            await call(my, "hang", 0.05)
+        assert await call(my, "texts")
+
+
+async def test_a_call_starts_no_task(tmp_path: Path) -> None:
+    made: list[object] = []
+
+    def factory(loop: Any, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        made.append(coro)
+        return asyncio.Task(coro, loop=loop, **options)
+
+    async with scripted(tmp_path, "texts") as my:
+        loop = asyncio.get_running_loop()
+        loop.set_task_factory(factory)
+        try:
+            assert await call(my, "texts")
+        finally:
+            loop.set_task_factory(None)
+    assert made == []
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,14 @@ class _End:
     def max_payload(self, channel_id: str) -> int:
         return self.link.max_payload
 
-    async def send_frame(
-        self, channel_id: str, frame: Frame, message_id: str | None = None
-    ) -> str:
+    async def wait_to_send(self, channel_id: str, frame: Frame) -> None:
         await self.link.gate.wait()
+
+    def send_now(
+        self, channel_id: str, frame: Frame, message_id: str | None = None
+    ) -> str | None:
+        if not self.link.gate.is_set():
+            return None
         number = message_id or f"e{len(self.link.sent)}"
         self.link.sent.append((self.index, frame))
         other = self.link.ends[1 - self.index]
