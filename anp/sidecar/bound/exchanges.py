@@ -103,12 +103,12 @@ class Exchange:
     problem: str = ""
     "Reason in our words why it was not answered, where we had to answer."
 
-    def hand_over(self) -> bytes:
-        """Return the request, which a lean exchange then holds no more."""
-        request = self.request
+    def hand_over(self) -> tuple[bytes, Json]:
+        """Return request and values; a lean exchange then holds neither any more."""
+        request, values = self.request, self.values
         if self.lean:
-            self.request = b""
-        return request
+            self.request, self.values = b"", None
+        return request, values
 
     def claims_too_much(self, answer: bytes) -> bool:
         """Return whether an answer passes on that nothing ran, although something did.

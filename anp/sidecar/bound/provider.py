@@ -307,19 +307,15 @@ class BoundProvider(BoundChannel):
                 exchange.request, send if exchange.takes_updates else None
             )
         else:
-            values, exchange.values = exchange.values, None
-            handling = self.protocol.handle(
-                exchange.hand_over(),
+            data = await self.protocol.handle(
+                *exchange.hand_over(),
                 on_call or (lambda name, args: self._call(exchange, name, args)),
                 on_stream=self._streaming(exchange) if on_call is None else None,
                 judge_request=False,
                 # The peer judges what it gets and says so; others are spared it, and
                 # so is everybody after a repair.
                 judge_answer=on_call is not None or not self.dialogue.can_report,
-                values=values,
             )
-            del values
-            data = await handling
             if exchange.claims_too_much(data):
                 raise HalfError("error", "the answer says that nothing ran, but it did")
         exchange.response, exchange.revision = data, self.half.revision

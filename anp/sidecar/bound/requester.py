@@ -229,7 +229,7 @@ class BoundRequester(BoundChannel):
             knows = self.protocol.document.update_schema is not None
             announced = await announce(self.channel, terms, left, knows_updates=knows)
         exchange.request_id = await self.channel.send(
-            ProtocolType.APPLICATION, exchange.hand_over(), message_id=announced
+            ProtocolType.APPLICATION, exchange.hand_over()[0], message_id=announced
         )
 
     async def _send_fetch(

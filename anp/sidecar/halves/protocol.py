@@ -184,18 +184,18 @@ class Protocol:
     async def handle(
         self,
         data: bytes,
+        values: Json,
         on_call: Callable[[str, Any], Awaitable[Any]],
         *,
         on_stream: OnStream | None = None,
         judge_request: bool = True,
         judge_answer: bool = True,
-        values: Json = None,
     ) -> bytes:
         """Answer a request as provider.
 
         Args:
             data: The request; may be empty with `values`.
-            values: What it says, by `read`.
+            values: What it says, by `read`; None if it was not read, or cannot be.
             on_stream: Makes the calls whose updates the half writes; see `HalfRunner`.
             judge_request: False when `judge` has seen the request already.
             judge_answer: True to judge our own answer before it goes out; the receiver
