@@ -3,8 +3,9 @@
     python -m bench.frames [--rounds N] [--no-binary]
 
 Two ends in one process send a payload to and fro over a WebSocket of this machine, and
-the CPU of the process is counted: bare, through two link cores (`core`), and through
-two whole links (`link`); with JSON envelopes, and with binary ones. All forms take
+the CPU of the process is counted: bare, through two link cores (`core`: as the library
+reads and writes messages, `core, prompt`: as links have it do that), and through two
+whole links (`link`); with JSON envelopes, and with binary ones. All forms take
 turns in each round. Printed is the CPU of the raw echo over ours, so 1.00 is as cheap
 as no protocol at all; median, and least to most of the rounds. The
 last line is a handshake between two cores over one of the official SDK, which runs in
@@ -24,9 +25,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
@@ -40,12 +41,13 @@ from anp.channel.core.events import (
 from anp.channel.core.limits import LinkConfig, LinksConfig
 from anp.channel.core.link_core import LinkCore
 from anp.channel.links import Links, LinkTarget
+from anp.channel.pipe import Pipe, PromptConnection
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.sidecar.process.memory import keep_freed_memory
 from anp.wire.envelopes import is_binary
-from anp.wire.frames import Frame, ProtocolType
+from anp.wire.frames import Frame, ProtocolType, frame_of
 from anp.wire.keys import EphemeralKey
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment, moment_of
@@ -61,6 +63,10 @@ META: Final = MetaProtocol(
     extensions=("close", "counter", "maxMessage"),
     max_message=MOST,
 )
+APPLICATION: Final = ProtocolType.APPLICATION
+CONFIG: Final = LinkConfig()
+"A daemon makes its own once, too."
+
 BINARY: Final = replace(META, extensions=("binary", *META.extensions))
 
 Echo = Callable[[bytes], Awaitable[bytes]]
@@ -85,7 +91,7 @@ class End:
 
     def fresh_core(self) -> LinkCore:
         return LinkCore(
-            LinkConfig(),
+            CONFIG,
             identity_for=self.identities.for_did,
             hellos=HelloMemory(),
             random_bytes=os.urandom,
@@ -112,9 +118,10 @@ class End:
         """Answer what the core asks; return the frames that it gives."""
         frames = []
         while (event := self.core.next_event()) is not None:
+            if isinstance(event, FrameReceived):
+                frames.append(event.frame)
+                continue
             match event:
-                case FrameReceived(frame=frame):
-                    frames.append(frame)
                 case NeedPeerKeyCheck(session_id=session):
                     self.core.key_checked(session, None, now=_now())
                 case NeedHelloAnswer(session_id=session):
@@ -125,12 +132,9 @@ class End:
 
     def say(self, data: bytes) -> list[bytes]:
         """Return the messages that carry a payload."""
-        frame = Frame(ProtocolType.APPLICATION, data)
+        frame = frame_of((APPLICATION, data))
         self.core.send_frame(self.channel_id, frame, now=_now())
-        return [
-            text.encode() if isinstance(text, str) else text
-            for text in self.core.messages_to_send()
-        ]
+        return cast("list[bytes]", self.core.messages_to_send())
 
     async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol:
         """Accept everybody."""
@@ -141,7 +145,7 @@ class End:
         with contextlib.suppress(ChannelClosed):
             while True:
                 event = await channel.receive()
-                await channel.send(ProtocolType.APPLICATION, event.frame.data)
+                await channel.send(APPLICATION, event.frame.data)
 
 
 def shake_hands(one: End, two: End) -> None:
@@ -212,6 +216,71 @@ async def cores(meta: MetaProtocol) -> AsyncIterator[Echo]:
         yield echo
 
 
+class _Served(PromptConnection, ServerConnection):
+    """The server's end of the connection that links use."""
+
+
+class _Dialled(PromptConnection, ClientConnection):
+    """The client's end of it."""
+
+
+async def _taking(socket: PromptConnection, take: Callable[[bytes], None]) -> None:
+    """Give what comes to `take`, as a link does, until the connection ends."""
+
+    def taken(message: bytes) -> bool:
+        take(message)
+        return True
+
+    socket.take = taken
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            taken(await socket.recv(decode=False))
+
+
+@contextlib.asynccontextmanager
+async def prompt_cores(meta: MetaProtocol) -> AsyncIterator[Echo]:
+    """Give an echo through two cores, over the connection that links use."""
+    one, two = End(meta), End(meta)
+    shake_hands(one, two)
+    answers: list[asyncio.Future[bytes]] = []
+
+    async def back(socket: ServerConnection) -> None:
+        assert isinstance(socket, _Served)
+        pipe = Pipe(socket)
+
+        def take(message: bytes) -> None:
+            for frame in two.take(message):
+                for answer in two.say(frame.data):
+                    pipe.put(answer)
+
+        await _taking(socket, take)
+
+    def answered(message: bytes) -> None:
+        [frame] = one.take(message)
+        answers.pop().set_result(frame.data)
+
+    options: dict[str, Any] = {"compression": None, "max_size": 2 * MOST}
+    async with (
+        serve(back, "127.0.0.1", 0, create_connection=_Served, **options) as server,
+        connect(
+            f"ws://127.0.0.1:{_port(server)}", create_connection=_Dialled, **options
+        ) as socket,
+        asyncio.TaskGroup() as tasks,
+    ):
+        assert isinstance(socket, _Dialled)
+        pipe = Pipe(socket)
+        reader = tasks.create_task(_taking(socket, answered))
+
+        async def echo(data: bytes) -> bytes:
+            answers.append(asyncio.get_running_loop().create_future())
+            for message in one.say(data):
+                pipe.put(message)
+            return await answers[-1]
+
+        yield echo
+        reader.cancel()
+
+
 @contextlib.asynccontextmanager
 async def links(meta: MetaProtocol) -> AsyncIterator[Echo]:
     """Give an echo through two whole links."""
@@ -223,7 +292,7 @@ async def links(meta: MetaProtocol) -> AsyncIterator[Echo]:
         channel = await ours.open_channel(target, one.meta)
 
         async def echo(data: bytes) -> bytes:
-            await channel.send(ProtocolType.APPLICATION, data)
+            await channel.send(APPLICATION, data)
             return (await channel.receive()).frame.data
 
         yield echo
@@ -245,11 +314,15 @@ async def measure(rounds: int, *, has_binary: bool) -> None:
         forms = {
             "raw": await stack.enter_async_context(raw()),
             "JSON, core": await stack.enter_async_context(cores(META)),
+            "JSON, core, prompt": await stack.enter_async_context(prompt_cores(META)),
             "JSON, link": await stack.enter_async_context(links(META)),
         }
         if has_binary:
             forms |= {
                 "binary, core": await stack.enter_async_context(cores(BINARY)),
+                "binary, core, prompt": await stack.enter_async_context(
+                    prompt_cores(BINARY)
+                ),
                 "binary, link": await stack.enter_async_context(links(BINARY)),
             }
         for size, (length, times) in SIZES.items():
@@ -264,7 +337,7 @@ async def measure(rounds: int, *, has_binary: bool) -> None:
             print(f"{size}: raw echo {1e6 * statistics.median(bare):.0f} µs of CPU")
             for name, ours in took.items():
                 ratios = [a / b for a, b in zip(bare, ours, strict=True)]
-                print(f"  {name:13} {_spread(ratios)}")
+                print(f"  {name:20} {_spread(ratios)}")
 
 
 def _spread(values: list[float]) -> str:
@@ -302,7 +375,7 @@ def handshakes(rounds: int) -> None:
     theirs = [float(line) for line in told.stdout.split()]
     ratios = [a / statistics.median(theirs) for a in ours]
     print(f"  of the official SDK's {1e6 * statistics.median(theirs):.0f} µs")
-    print(f"  {'ratio':13} {_spread(ratios)}")
+    print(f"  {'ratio':20} {_spread(ratios)}")
 
 
 def main() -> None:

@@ -295,7 +295,7 @@ class Database:
         cache = self._open_cache()
         return self._in_thread(lambda: work(cache))
 
-    def write(self, work: Callable[[PlainCache], T]) -> T:
+    def write(self, work: Callable[[PlainCache], T], *, aside: bool = False) -> T:
         """See `StoreBackend.write`."""
         cache = self._open_cache()
 
@@ -305,7 +305,7 @@ class Database:
                     return work(cache)
             finally:
                 # Counted also when it failed: too many is safe, too few is not.
-                self._writes += 1
+                self._writes += not aside
                 cache.abandon_transaction()
 
         return self._in_thread(transact)

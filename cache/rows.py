@@ -117,10 +117,13 @@ class StoreBackend(Protocol):
         """Return the result of `work`, which only reads."""
         ...
 
-    def write(self, work: Callable[[Rows], T]) -> T:
+    def write(self, work: Callable[[Rows], T], *, aside: bool = False) -> T:
         """Run `work` in one transaction and make all its changes, or none.
 
         `work` may run several times; only the last run counts.
+
+        Args:
+            aside: True for rows by which no call finds its way; `writes` stays.
         """
         ...
 
@@ -134,10 +137,10 @@ class StoreBackend(Protocol):
 
     @property
     def writes(self) -> int | None:
-        """Number of write transactions since it was opened.
+        """Number of write transactions since it was opened, less those aside.
 
-        While it stands still, every read gives what it gave before. None when other
-        daemons may write, too.
+        While it stands still, every call finds the way that it found before. None when
+        other daemons may write, too.
         """
         ...
 

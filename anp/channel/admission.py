@@ -87,6 +87,9 @@ class Guest:
     _since: float = 0.0
     "When we began to wait for it, unless something is pending."
 
+    _worked: float = 0.0
+    "Seconds that tasks worked for it since the last turn of one."
+
     def __post_init__(self) -> None:
         """Begin to wait."""
         self._since = self.began
@@ -166,7 +169,16 @@ class Guest:
     def worked(self, seconds: float) -> None:
         """Count the time that a task worked for this connection."""
         if self.stranger:
+            self._worked += seconds
             self.admission.work.worked(self.address, seconds)
+
+    async def turn(self, after: float) -> None:
+        """Wait until a task may work for this connection; see `own_turn`."""
+        if not self.stranger or not self.admission.work.gives_way():
+            return
+        if self._worked >= after:
+            await self.done(_nothing)
+            self._worked = 0.0
 
     def handshake_wait(self) -> float:
         """Count a handshake; return the seconds for which it has to wait."""
@@ -175,6 +187,10 @@ class Guest:
     def read(self, size: int) -> None:
         """Count a message of `size` bytes; those of strangers wait for their turn."""
         self.worked(size * BYTE_COST)
+
+
+def _nothing() -> None:
+    """Do nothing: a task has its turn by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from anp.channel.core.events import (
 )
 from anp.channel.core.limits import KEY_EXPIRED
 from anp.errors import CallError, ErrorCode, ErrorKind
-from anp.wire.frames import Frame, ProtocolType
+from anp.wire.frames import Frame, ProtocolType, frame_of
 from anp.wire.messages import MetaProtocol
 from anp.wire.moment import Moment, moment_of
 
@@ -228,7 +228,7 @@ class Channel:
         if self._ended is not None:
             raise self._ended
         self._used_at = monotonic()
-        frame = Frame(protocol_type, data)
+        frame = frame_of((protocol_type, data))
         return self._link.send_now(self._opened.channel_id, frame, message_id)
 
     async def receive(self) -> FrameReceived:

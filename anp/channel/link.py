@@ -439,7 +439,7 @@ class Link:
             self._spawn(work)
             return
         context = copy_context()
-        context.run(current_meter.set, self._guest.worked)
+        context.run(current_meter.set, self._guest)
         context.run(lambda: self._spawn(counted(work)))
 
     def _allow_long_messages(self, agreed: int | None = None) -> None:

@@ -41,6 +41,9 @@ _PIECE: Final = 64 * 1024
 
 _LENGTH_2: Final = Struct(">H")
 _LENGTH_8: Final = Struct(">Q")
+_LONG: Final = 64 * 1024
+"Bytes from which a copy takes longer than what it saves."
+
 _AT_EOF: Final = StreamReader.at_eof.__code__
 
 # In C, where the library was built with it.
@@ -94,7 +97,7 @@ class Pipe:
         if len(data) > LONG:
             self._send_long(data, masked=masked)
             return
-        protocol.writes.append(framed(data, masked=masked))
+        protocol.writes.append(b"".join(framed(data, masked=masked)))
         if self._is_due:
             return
         if connection.heard:
@@ -167,7 +170,7 @@ class PromptConnection(Connection):
 
     The library reads a frame by several generators, puts it into a queue and wakes up a
     task for it, which takes longer than to decrypt it. So a whole message of one frame
-    that is there in one piece is given to the reader past all that. Whatever else
+    is given to the reader past all that when it is there. Whatever else
     arrives, what comes while nobody waits in `recv`, and what the reader does not take
     goes the library's way, which decides what is accepted.
     """
@@ -176,15 +179,30 @@ class PromptConnection(Connection):
     "Takes a text, as UTF-8, or a binary message; False: it does not take it now."
 
     heard = False
-    "True if a message was taken and nothing was sent since; see `Pipe`."
+    "True if something came and nothing was sent since; see `Pipe`."
+
+    _begun: bytearray
+    "Beginning of a frame, kept while some of it is missing."
+
+    _missing = 0
+    "Bytes of that frame that are still to come."
 
     def data_received(self, data: bytes) -> None:
         """See the library's class."""
-        if self.take is not None:
-            data = self._take_whole(data)
-            if not data:
+        left: bytes | bytearray = data
+        if self._missing > 0:
+            self._begun += data
+            self._missing -= len(data)
+            if self._missing > 0:
                 return
-        super().data_received(data)
+            left = self._begun
+            del self._begun
+        if self.take is not None:
+            # Once for all that came together: their answers go out together, too.
+            self.heard = True
+            left = self._take_whole(left)
+        if left:
+            super().data_received(left)  # type: ignore[arg-type]  # its parser takes it
 
     def process_event(self, event: Event) -> None:
         """See the library's class; the messages come in their order either way."""
@@ -202,8 +220,11 @@ class PromptConnection(Connection):
             event = Frame(event.opcode, data)
         super().process_event(event)
 
-    def _take_whole(self, data: bytes) -> bytes:
-        """Take the messages at the beginning of `data`; return what is left of it."""
+    def _take_whole(self, data: bytes | bytearray) -> bytes | bytearray:
+        """Take the messages at the beginning of `data`; return what is left of it.
+
+        The beginning of one that is within the limit is kept until the rest is there.
+        """
         protocol = self.protocol
         if not _between_frames(protocol.parser) or protocol.current_size is not None:
             # The library has read a part of a frame, or of a message.
@@ -217,10 +238,17 @@ class PromptConnection(Connection):
             begin, end = found
             if most is not None and end - begin > most:
                 break
-            content = data[begin:end]
+            if end > size:
+                if most is None:
+                    break
+                self._begun = bytearray(memoryview(data)[left:])
+                self._missing = end - size
+                return b""
+            is_long = end - begin >= _LONG
+            content = (memoryview(data) if is_long else data)[begin:end]
             if masked:
                 content = _apply_mask(content, data[begin - 4 : begin])
-            if not self._taken(content, is_text=data[left] == _TEXT):
+            if not self._taken(bytes(content), is_text=data[left] == _TEXT):
                 break
             left = end
         return data[left:] if left else data
@@ -234,7 +262,6 @@ class PromptConnection(Connection):
     def _taken(self, data: bytes, *, is_text: bool) -> bool:
         if self.take is None or is_binary(data) is is_text:
             return False
-        self.heard = True
         return self.take(data)
 
 
@@ -246,10 +273,11 @@ def _between_frames(parser: Any) -> bool:
     return bool(parser.gi_code is _AT_EOF)
 
 
-def _whole(data: bytes, at: int, *, masked: bool) -> tuple[int, int] | None:
+def _whole(data: bytes | bytearray, at: int, *, masked: bool) -> tuple[int, int] | None:
     """Return where the content of a whole message begins and ends, or None.
 
-    It is one frame that begins at `at`, without any reserved bit.
+    It is one frame that begins at `at`, without any reserved bit; it may end behind
+    `data`.
     """
     begin = at + (6 if masked else 2)
     if len(data) < begin:
@@ -264,17 +292,20 @@ def _whole(data: bytes, at: int, *, masked: bool) -> tuple[int, int] | None:
         if len(data) < begin:
             return None
         size = length.unpack_from(data, at + 2)[0]
-    end = begin + size
-    return (begin, end) if end <= len(data) else None
+    return begin, begin + size
 
 
-def framed(data: bytes, *, masked: bool) -> bytes:
-    """Return a message as one frame, which the library would make more slowly."""
+def framed(data: bytes, *, masked: bool) -> tuple[bytes, bytes]:
+    """Return a message as one frame, which the library would make more slowly.
+
+    Returns:
+        The head of the frame, and its content.
+    """
     head = _head_of(data, masked=masked)
     if not masked:
-        return head + data
+        return head, data
     mask = os.urandom(_MASK_SIZE)
-    return b"".join((head, mask, _apply_mask(data, mask)))
+    return head + mask, _apply_mask(data, mask)
 
 
 def _head_of(data: bytes, *, masked: bool) -> bytes:

@@ -1,6 +1,7 @@
 """Does what strangers give us to do, a piece at a time, beside all other work.
 
 What follows from it runs in tasks, whose time counts as well: `counted` measures it.
+Before a piece that takes milliseconds a task waits for its turn, in `own_turn`.
 """
 
 from __future__ import annotations
@@ -9,18 +10,31 @@ import asyncio
 import time
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from anp.channel.core.turns import Turns
 
-__all__ = ["StrangerWork", "counted", "current_meter"]
+__all__ = ["Meter", "StrangerWork", "counted", "current_meter", "own_turn"]
 
 T = TypeVar("T")
 
-current_meter: ContextVar[Callable[[float], None] | None] = ContextVar(
-    "current_meter", default=None
-)
-"Takes the seconds of the event loop that work for a stranger had; None for others."
+
+class Meter(Protocol):
+    """Counts what tasks do for a stranger; a `Guest` is one."""
+
+    def worked(self, seconds: float) -> None:
+        """Count seconds of the event loop."""
+
+    async def turn(self, after: float) -> None:
+        """Wait until the stranger may have the event loop for a while.
+
+        Args:
+            after: Seconds of work since the last turn before which none is needed.
+        """
+
+
+current_meter: ContextVar[Meter | None] = ContextVar("current_meter", default=None)
+"Of the stranger for whom the present task works; None for others."
 
 OTHERS = 10.0
 """Seconds after a message for ourselves or of a listed peer for which the work of tasks
@@ -52,6 +66,10 @@ class StrangerWork:
             self._turns.add(key, piece)
             self._arm()
 
+    def gives_way(self) -> bool:
+        """Return whether strangers wait for others, who were here a moment ago."""
+        return time.monotonic() - self._others_at < OTHERS
+
     def charge(self, key: str, seconds: float) -> None:
         """Count work for an address that was or will be done elsewhere."""
         self._turns.spent(key, seconds, now=time.monotonic())
@@ -59,7 +77,7 @@ class StrangerWork:
     def worked(self, key: str, seconds: float) -> None:
         """Count the time that a task worked for an address."""
         now = time.monotonic()
-        if now - self._others_at < OTHERS:
+        if self.gives_way():
             self._turns.spent(key, seconds, now=now)
         else:
             self._turns.had(key, seconds, now=now)
@@ -96,6 +114,22 @@ class StrangerWork:
             self._arm()
 
 
+async def own_turn(after: float = 0.0) -> None:
+    """Wait, if the present task works for a stranger, until it may go on.
+
+    For pieces of work that take milliseconds, outside of whatever others wait for: a
+    lock, a worker, a deadline. Otherwise those of several strangers, each ready to run,
+    would follow one another in one round of the event loop.
+
+    Args:
+        after: Seconds of work since the last turn before which none is needed, for
+            pieces that may be short.
+    """
+    meter = current_meter.get()
+    if meter is not None:
+        await meter.turn(after)
+
+
 def counted(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
     """Return a coroutine that does `work` and has `current_meter` count its time.
 
@@ -103,7 +137,7 @@ def counted(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
     in which it waits; and tasks that it starts have to be counted themselves.
     """
     meter = current_meter.get()
-    return work if meter is None else _Counted(work, meter)
+    return work if meter is None else _Counted(work, meter.worked)
 
 
 class _Counted(Coroutine[Any, Any, T]):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from binascii import a2b_base64, b2a_base64
-from datetime import UTC, datetime
 from functools import lru_cache
 from io import BytesIO
 from struct import Struct
@@ -32,6 +31,7 @@ from anp.wire.encrypted import (
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import UnreadableMessage
+from anp.wire.moment import second_text
 
 __all__ = [
     "EXTENSION_BINARY",
@@ -48,8 +48,10 @@ EXTENSION_BINARY: Final = "binary"
 LONG: Final = 64 * 1024
 "Bytes of a frame from which `EnvelopeWriter.write_long` is worth it."
 
-_MARK: Final = b"\x01"
+_MARK_BYTE: Final = 1
 "First byte of a binary envelope; no JSON text begins with it."
+
+_MARK: Final = bytes((_MARK_BYTE,))
 
 _LONG: Final = 16 * 1024
 "Bytes from which a view is made sooner than a copy."
@@ -88,7 +90,8 @@ _END: Final = b'"}}'
 
 def is_binary(message: bytes) -> bool:
     """Say if a message goes as a binary one over the WebSocket, and not as a text."""
-    return message[:1] == _MARK
+    # Less than a slice that would have to be made.
+    return len(message) > 0 and message[0] == _MARK_BYTE
 
 
 def read_envelope(data: str | bytes) -> Envelope | None:
@@ -102,7 +105,9 @@ def read_envelope(data: str | bytes) -> Envelope | None:
     """
     if isinstance(data, str):
         return _read_usual(data.encode()) if data.isascii() else None
-    return _read_binary(data) if data[:1] == _MARK else _read_usual(data)
+    if data and data[0] == _MARK_BYTE:
+        return _read_binary(data)
+    return _read_usual(data)
 
 
 def _read_usual(text: bytes) -> Envelope | None:
@@ -116,7 +121,7 @@ def _read_usual(text: bytes) -> Envelope | None:
     try:
         # No character of a strict base64 has a meaning in JSON, so that a ciphertext
         # which can be decoded is one string and stands for itself.
-        ciphertext = _part(text, found.end(), -len(_END))
+        ciphertext = _part(text, found.end(), -3)
         content = decode_sealed(ciphertext, a2b_base64(tag))
     except PeerError:
         return None
@@ -269,7 +274,7 @@ class EnvelopeWriter:
         if second != self._second:
             # A busy link writes many messages in one second.
             self._second = second
-            self._until_second = self._before + _written_second(second)
+            self._until_second = self._before + second_text(second).encode()
         sealed = self._cipher.encrypt(iv, plaintext, None)
         return b"".join(
             (
@@ -322,10 +327,6 @@ class EnvelopeWriter:
                 name,
             )
         )
-
-
-def _written_second(second: int) -> bytes:
-    return datetime.fromtimestamp(second, UTC).isoformat()[:-6].encode()
 
 
 def _part(data: bytes, begin: int, end: int) -> bytes | memoryview:

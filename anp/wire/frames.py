@@ -52,7 +52,8 @@ __all__ = [
 ]
 
 
-_TYPE_BITS = 2
+_TYPE_SHIFT = 6
+"The protocol type is in the two most significant bits of the header's first byte."
 
 
 class ProtocolType(IntEnum):
@@ -65,7 +66,7 @@ class ProtocolType(IntEnum):
 
 
 _TYPES = tuple(ProtocolType)
-_HEADERS = tuple(bytes((one << 8 - _TYPE_BITS,)) for one in _TYPES)
+_HEADERS = tuple(bytes((one << _TYPE_SHIFT,)) for one in _TYPES)
 
 
 class Frame(NamedTuple):
@@ -148,7 +149,7 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
             ErrorCode.NOT_ALLOWED,
             f"a frame of {len(data)} bytes, without a header of {size}",
         )
-    return frame_of((_TYPES[data[0] >> 8 - _TYPE_BITS], data[size:]))
+    return frame_of((_TYPES[data[0] >> _TYPE_SHIFT], data[size:]))
 
 
 def open_long(
@@ -176,7 +177,7 @@ def open_long(
         opening.finalize()
     except InvalidTag:
         raise _not_fitting() from None
-    kind = _TYPES[header[0] >> 8 - _TYPE_BITS]
+    kind = _TYPES[header[0] >> _TYPE_SHIFT]
     return Frame(kind, made.getvalue()), len(sealed)
 
 

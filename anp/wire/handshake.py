@@ -47,8 +47,6 @@ what both sides offered, and the shorter of the two lifetimes.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import FrameFormat, find_format
 from anp.wire.keys import derive_keys
@@ -127,7 +125,7 @@ class Initiator(Handshake):
             now=now,
             random_bytes=random_bytes,
             make_key=make_key,
-            meta=replace(meta, version=highest_version(config.versions)),
+            meta=meta.of_version(highest_version(config.versions)),
         )
         self._key = self._fresh_key()
         self._random = self._random_text()
@@ -268,7 +266,7 @@ class Responder(Handshake):
             return
         if self._state is not HandshakeState.EXPECT_ANSWER:
             raise LocalError(f"answer in {self._state.name}")
-        meta = replace(meta, version=self._version)
+        meta = meta.of_version(self._version)
         try:
             meta.check_answer(self._hello.meta, self._config.versions)
         except PeerError as exc:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
@@ -189,7 +189,9 @@ class MetaProtocol:
             raise _wrong("metaProtocol.selectedProtocol is not a string with text")
         return cls(
             version=version,
-            supported_capabilities=tuple(n for n in CAPABILITIES if n in capabilities),
+            supported_capabilities=tuple(
+                [n for n in CAPABILITIES if n in capabilities]
+            ),
             used_protocol_hash=_read_hash(value, remarks),
             candidate_protocols=_strings(value, "candidateProtocols"),
             selected_protocol=selected,
@@ -221,6 +223,10 @@ class MetaProtocol:
         if self.lost_key is not None:
             value["lostKey"] = self.lost_key.to_json()
         return value
+
+    def of_version(self, version: str) -> MetaProtocol:
+        """Return the same of a version."""
+        return self if version == self.version else replace(self, version=version)
 
     def common_capabilities(self, other: MetaProtocol) -> frozenset[str]:
         """Return the optional capabilities both sides listed (ANP-81)."""
@@ -295,9 +301,13 @@ def _strings(value: dict[str, Any], name: str) -> tuple[str, ...]:
     found = value.get(name)
     if found is None:
         return ()
-    if not isinstance(found, list) or not all(isinstance(n, str) and n for n in found):
-        raise _wrong(f"metaProtocol.{name} is not an array of strings with text")
-    return tuple(dict.fromkeys(found))
+    if isinstance(found, list):
+        for one in found:
+            if not isinstance(one, str) or not one:
+                break
+        else:
+            return tuple(dict.fromkeys(found))
+    raise _wrong(f"metaProtocol.{name} is not an array of strings with text")
 
 
 def _read_extensions(value: dict[str, Any], remarks: list[str]) -> tuple[str, ...]:

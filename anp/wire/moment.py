@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-__all__ = ["Moment", "moment_of", "unix_ns"]
+__all__ = ["Moment", "moment_of", "second_text", "unix_ns"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -39,3 +39,10 @@ moment_of: Final = partial(tuple.__new__, Moment)
 def unix_ns(utc: datetime) -> int:
     """Return the nanoseconds since 1970 at a time with a zone."""
     return (utc - _EPOCH) // _MICROSECOND * 1000
+
+
+# A busy link writes many messages in one second.
+@lru_cache(maxsize=16)
+def second_text(second: int) -> str:
+    """Return a second since 1970 as `YYYY-MM-DDTHH:MM:SS` in UTC."""
+    return (_EPOCH + timedelta(seconds=second)).isoformat().removesuffix("+00:00")

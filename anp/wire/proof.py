@@ -50,7 +50,10 @@ ED25519_KEY_TYPE = "Ed25519VerificationKey2020"
 ED25519_PROOF_TYPE = "Ed25519Signature2020"
 "Type of the signature of such a key."
 
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+# What was parsed holds no circles that would have to be looked for.
+_CANONICAL = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), check_circular=False
+).encode
 _ED25519_KEY = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY = re.compile(r"04[0-9a-fA-F]{128}")
 _CREATED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z", re.ASCII)

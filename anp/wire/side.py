@@ -24,7 +24,7 @@ from anp.wire.messages import (
     MetaProtocol,
     Response,
     SourceHello,
-    format_timestamp,
+    format_ns,
     make_response,
     render,
 )
@@ -258,7 +258,7 @@ class Handshake(ABC):
         return {
             "version": VERSION,
             "type": kind,
-            "timestamp": format_timestamp(self._now.utc),
+            "timestamp": format_ns(self._now.unix_ns),
             "messageId": message_id,
             "sessionId": self._session_id,
             "sourceDid": self._identity.did,

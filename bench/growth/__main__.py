@@ -111,6 +111,10 @@ async def _agreements(
         # Calls of a round go over as many agreements as there are.
         used = random.sample(some, min(len(some), CALLS))
         calls = _in_turn(used)
+        for _ in range(2):
+            # Of so many only the latest have an open channel: a connection has 64. What
+            # opening them writes has the ways of all others looked up once more.
+            await calls()
         points.append(Point(at, calls, partial(memory, pair.caller | pair.provider)))
     return points
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cache.errors import RecordError
-from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
+from cache.parts.shelf import StoreBase, aside_transaction, key_of, read_transaction
 from cache.records.calls import CallRecord
 from cache.rows import Rows
 
@@ -22,7 +22,7 @@ MAX_CALL_BYTES = 64 * 1024 * 1024
 class CallStore(StoreBase):
     """Stores calls by their idempotency key. `now` is seconds since 1970."""
 
-    @write_transaction
+    @aside_transaction
     def save_call(self, cache: Rows, record: CallRecord) -> None:
         """Store a call that is about to be sent, or its outcome."""
         self._shelf.put(cache, record, keep=KEEP_CALLS)
@@ -44,9 +44,9 @@ class CallStore(StoreBase):
 
     def drop_call(self, call_id: str) -> None:
         """Forget a call that was certainly not run."""
-        self._database.write(lambda cache: cache.delete(f"call/{call_id}"))
+        self._database.write(lambda cache: cache.delete(f"call/{call_id}"), aside=True)
 
-    @write_transaction
+    @aside_transaction
     def prune_calls(self, cache: Rows, *, now: float) -> None:
         """Forget the calls that are too old, and the oldest of too many."""
         sizes = dict(cache.sizes("call/"))

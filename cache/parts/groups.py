@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from cache.errors import LeaseLost, LogConflict, RecordError
-from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
+from cache.parts.shelf import StoreBase, aside_transaction, key_of, read_transaction
 from cache.records.groups import (
     MAX_GROUP_CONTENT,
     GroupLeaseRecord,
@@ -85,7 +85,7 @@ class GroupPage:
 class GroupStore(StoreBase):
     """Stores groups, as hub and as member."""
 
-    @write_transaction
+    @aside_transaction
     def save_group(self, cache: Rows, change: GroupChange) -> None:
         """Store new events, the head and rows, or some of these.
 
@@ -118,7 +118,7 @@ class GroupStore(StoreBase):
             else:
                 self._shelf.put(cache, GroupRowRecord(change.group, name, _text(row)))
 
-    @write_transaction
+    @aside_transaction
     def lease_groups(
         self,
         cache: Rows,
@@ -230,12 +230,12 @@ class GroupStore(StoreBase):
     def drop_group(self, group: str) -> None:
         """Delete a group with all its events."""
         for kind in ("group", "group_lease"):
-            self._database.write(partial(_delete, f"{kind}/{group}"))
+            self._database.write(partial(_delete, f"{kind}/{group}"), aside=True)
         gone: dict[str, bytes | None] = dict.fromkeys(self.group_rows(group))
         self.save_group(GroupChange(group=group, at=0.0, rows=gone))
         self.trim_group(group, before=10**12)
 
-    @write_transaction
+    @aside_transaction
     def _trim_group(self, cache: Rows, group: str, before: int) -> int:
         found = self._shelf.scan(
             cache, GroupPageRecord, f"group_page/{group}/", limit=DROP_BATCH

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from cache.parts.bounds import STRANGERS, user_of
-from cache.parts.shelf import Shelf, StoreBase, key_of, write_transaction
+from cache.parts.shelf import Shelf, StoreBase, aside_transaction, key_of
 from cache.records.peers import MAX_KEY_COUNTER, KeyRecord
 from cache.records.records import AgreementRole
 from cache.rows import Rows
@@ -44,7 +44,7 @@ class KeyStore(StoreBase):
     _pruned = -PRUNE_EVERY
     "When all keys were looked through last."
 
-    @write_transaction
+    @aside_transaction
     def save_key(self, cache: Rows, record: KeyRecord, *, now: float) -> bool:
         """Drop expired keys and store a new one; return whether there was room.
 
@@ -112,7 +112,7 @@ class KeyStore(StoreBase):
 
         return self._change(_where(role, peer_did, key_id), change, now) or False
 
-    @write_transaction
+    @aside_transaction
     def end_key(
         self,
         cache: Rows,
@@ -148,11 +148,11 @@ class KeyStore(StoreBase):
     def drop_key(self, role: AgreementRole, peer_did: str, key_id: str) -> None:
         """Forget a key that no peer will ask about any more."""
         where = _where(role, peer_did, key_id)
-        self._database.write(lambda cache: cache.delete(where))
+        self._database.write(lambda cache: cache.delete(where), aside=True)
 
     # Internal; these run in the database's thread.
 
-    @write_transaction
+    @aside_transaction
     def _change(
         self,
         cache: Rows,

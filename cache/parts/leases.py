@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cache.parts.shelf import StoreBase, read_transaction, write_transaction
+from cache.parts.shelf import StoreBase, aside_transaction, read_transaction
 from cache.records.logs import LogLeaseRecord
 from cache.rows import Rows
 
@@ -17,7 +17,7 @@ __all__ = ["LeaseStore"]
 class LeaseStore(StoreBase):
     """Stores leases of items. `now` and `until` are seconds since 1970."""
 
-    @write_transaction
+    @aside_transaction
     def lease_items(
         self,
         cache: Rows,
@@ -42,7 +42,7 @@ class LeaseStore(StoreBase):
             self._shelf.put(cache, LogLeaseRecord(item, log, owner, until))
         return taken
 
-    @write_transaction
+    @aside_transaction
     def end_leases(self, cache: Rows, items: Iterable[str], *, owner: str) -> None:
         """End leases of an owner; those of others stay."""
         for item in items:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cache.errors import RecordError
-from cache.parts.shelf import StoreBase, read_transaction, write_transaction
+from cache.parts.shelf import StoreBase, aside_transaction, read_transaction
 from cache.records.logs import LogEventRecord, LogItemRecord, LogRecord
 from cache.rows import Rows
 
@@ -84,7 +84,7 @@ class LogDeletion(StoreBase):
             before=f"log/{before}" if before else "",
         )
 
-    @write_transaction
+    @aside_transaction
     def _bury(self, cache: Rows, log: str) -> bool:
         key = f"log/{log}"
         if key not in cache:
@@ -101,13 +101,13 @@ class LogDeletion(StoreBase):
         for area in (f"log_event/{log}/", f"log_item/{log}/"):
             while keys := self._some_keys(area):
                 self._drop_rows(log, keys)
-        self._database.write(lambda cache: cache.delete(f"log/{log}"))
+        self._database.write(lambda cache: cache.delete(f"log/{log}"), aside=True)
 
     @read_transaction
     def _some_keys(self, cache: Rows, area: str) -> list[str]:
         return [row.key for row in cache.rows(area, limit=DROP_BATCH)]
 
-    @write_transaction
+    @aside_transaction
     def _drop_rows(self, cache: Rows, log: str, keys: Sequence[str]) -> None:
         for key in keys:
             if key.startswith("log_item/"):
@@ -121,7 +121,7 @@ class LogDeletion(StoreBase):
                     cache.delete(f"log_mark/{area}/{key.rpartition('/')[2]}")
             cache.delete(key)
 
-    @write_transaction
+    @aside_transaction
     def _trim(self, cache: Rows, log: str, before: int) -> int:
         head = self._shelf.get(cache, LogRecord, f"log/{log}")
         if head is None:

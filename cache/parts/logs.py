@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from cache.errors import LogConflict, RecordError
 from cache.parts.log_deletion import MAX_PAGE, LogDeletion, event_key, opened
-from cache.parts.shelf import key_of, read_transaction, write_transaction
+from cache.parts.shelf import aside_transaction, key_of, read_transaction
 from cache.records.logs import (
     MAX_LOG_CONTENT,
     LogEventRecord,
@@ -137,7 +137,7 @@ class LogStore(LogDeletion):
 
     # Changes
 
-    @write_transaction
+    @aside_transaction
     def append_log(self, cache: Rows, change: LogChange) -> Log:
         """Make the changes of one step; the events get the numbers after `after`.
 

@@ -6,7 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cache.parts.bounds import STRANGERS, Sized, surplus, user_of
-from cache.parts.shelf import StoreBase, key_of, read_transaction, write_transaction
+from cache.parts.shelf import (
+    StoreBase,
+    aside_transaction,
+    key_of,
+    read_transaction,
+    write_transaction,
+)
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
 from cache.rows import Rows
@@ -25,7 +31,7 @@ class NegotiationStore(StoreBase):
 
     # Negotiations
 
-    @write_transaction
+    @aside_transaction
     def save_negotiation(self, cache: Rows, negotiation: NegotiationRecord) -> None:
         """Store or replace a negotiation; over a bound the oldest go.
 

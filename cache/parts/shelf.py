@@ -64,6 +64,7 @@ __all__ = [
     "Shelf",
     "StoreBase",
     "StoreLimits",
+    "aside_transaction",
     "key_of",
     "read_transaction",
     "write_transaction",
@@ -331,7 +332,7 @@ class StoreBase:
 
     @property
     def writes(self) -> int | None:
-        """Number of write transactions so far; see `StoreBackend.writes`."""
+        """Number of writes that tell calls their way; see `StoreBackend.writes`."""
         return self._database.writes
 
     def changes(self, area: str) -> int:
@@ -423,5 +424,22 @@ def write_transaction(
     @wraps(method)
     def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._database.write(lambda cache: method(self, cache, *args, **kwargs))
+
+    return run
+
+
+def aside_transaction(
+    method: Callable[Concatenate[S, Rows, P], T],
+) -> Callable[Concatenate[S, P], T]:
+    """Make a method a write transaction by which no call is looked up anew.
+
+    For what changes often and tells no call its way: counts of use, keys, logs.
+    """
+
+    @wraps(method)
+    def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._database.write(
+            lambda cache: method(self, cache, *args, **kwargs), aside=True
+        )
 
     return run

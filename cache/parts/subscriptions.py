@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cache.errors import LogConflict
-from cache.parts.shelf import StoreBase, read_transaction, write_transaction
+from cache.parts.shelf import StoreBase, aside_transaction, read_transaction
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.rows import Rows
 
@@ -24,7 +24,7 @@ KEPT_FIRINGS = 1_000
 class SubscriptionStore(StoreBase):
     """Stores subscriptions; the newest come first in lists."""
 
-    @write_transaction
+    @aside_transaction
     def save_subscription(
         self,
         cache: Rows,
@@ -113,7 +113,7 @@ class SubscriptionStore(StoreBase):
                     gone += self.drop_subscription(one.id)
         return gone
 
-    @write_transaction
+    @aside_transaction
     def drop_subscription(self, cache: Rows, name: str) -> bool:
         """Delete a subscription with its firings; False if there is none."""
         for key in cache.keys(f"firing/{name}/"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cache.parts.shelf import StoreBase, key_of, write_transaction
+from cache.parts.shelf import StoreBase, aside_transaction, key_of
 from cache.records.negotiations import AnswerRecord, ModelCallRecord, SpendRecord
 from cache.records.records import AgreementRecord, UsageRecord
 from cache.rows import Rows
@@ -28,7 +28,7 @@ MAX_ACCOUNTS = 20_000
 class UsageStore(StoreBase):
     """Counts the use of each protocol and of models."""
 
-    @write_transaction
+    @aside_transaction
     def add_usage(
         self,
         cache: Rows,
@@ -69,7 +69,7 @@ class UsageStore(StoreBase):
 
     # Spending on models
 
-    @write_transaction
+    @aside_transaction
     def save_spend(
         self, cache: Rows, spend: SpendRecord, call: ModelCallRecord | None = None
     ) -> None:
@@ -100,7 +100,7 @@ class UsageStore(StoreBase):
         found = self._get(AnswerRecord, f"answer/{question}")
         return found if found is not None and found.expires > now else None
 
-    @write_transaction
+    @aside_transaction
     def save_answer(self, cache: Rows, answer: AnswerRecord) -> None:
         """Store an answer; over the bound the oldest go."""
         self._shelf.put(cache, answer)

@@ -126,7 +126,7 @@ class RedisDatabase:
                 raise
             return work(RedisRows(RememberedReader(self._remembered, exc)))
 
-    def write(self, work: Callable[[Rows], T]) -> T:
+    def write(self, work: Callable[[Rows], T], *, aside: bool = False) -> T:
         """See `StoreBackend.write`."""
         return self._in_thread(lambda wire: self._repeat(wire, work))
 

@@ -136,6 +136,20 @@ def read_layout(document: Document) -> Layout:
     Raises:
         DocumentError: The rules do not cover it; the reason names the missing part.
     """
+    found = document.once("layout", _layout_or_reason)
+    if isinstance(found, str):
+        raise DocumentError(found)
+    return found
+
+
+def _layout_or_reason(document: Document) -> Layout | str:
+    try:
+        return _read_layout(document)
+    except DocumentError as exc:
+        return str(exc)
+
+
+def _read_layout(document: Document) -> Layout:
     if not document.is_json:
         raise DocumentError("the messages are not JSON")
     request = MessageFields("request", document.request_schema)
@@ -205,10 +219,8 @@ def _read_update(document: Document, message_id: str | None) -> UpdateLayout | N
 
 def find_layout(document: Document) -> Layout | None:
     """Return the same as `read_layout`, or None where the rules do not cover it."""
-    try:
-        return read_layout(document)
-    except DocumentError:
-        return None
+    found = document.once("layout", _layout_or_reason)
+    return None if isinstance(found, str) else found
 
 
 def error_response_schema(document: Document) -> Schema:

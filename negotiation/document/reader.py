@@ -6,7 +6,9 @@ fences, as in the seed's example (ANP-24, ANP-25, ANP-35).
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
+from weakref import WeakValueDictionary
 
 from negotiation.document.examples import looks_like_schema, read_examples
 from negotiation.document.markdown import (
@@ -46,8 +48,18 @@ MAX_SCHEMA_TEXT: Final = 4 * LIMITS.max_size
 "Largest JSON text read as a schema, in bytes; it includes indentation."
 
 
+KEPT: Final = 16
+"Documents that are kept although nobody has them, as between two steps with one."
+
+_known: WeakValueDictionary[str, Document] = WeakValueDictionary()
+_latest: deque[Document] = deque(maxlen=KEPT)
+
+
 def read_document(text: str) -> Document:
     """Return the content of the document `text`.
+
+    All who read the same text share one document, also two agreements with two peers;
+    so nobody may change its schemas.
 
     Raises:
         DocumentError: With a reason in words that the peer may see: the text is too
@@ -57,6 +69,14 @@ def read_document(text: str) -> Document:
     """
     if not isinstance(text, str) or not text.strip():
         raise DocumentError("the candidate is empty")
+    known = _known.get(text)
+    if known is None:
+        known = _known[text] = _content(text)
+        _latest.append(known)
+    return known
+
+
+def _content(text: str) -> Document:
     if len(text) > MAX_DOCUMENT_SIZE or len(encoded(text)) > MAX_DOCUMENT_SIZE:
         raise DocumentError(f"the candidate has more than {MAX_DOCUMENT_SIZE} bytes")
     outline = read_outline(text)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from negotiation.errors import DocumentError
 from negotiation.need import Schema
@@ -35,6 +35,8 @@ __all__ = [
     "own_response_schema",
     "own_update_schema",
 ]
+
+T = TypeVar("T")
 
 MAX_DOCUMENT_SIZE: Final = 256 * 1024
 "Largest candidate, in bytes of UTF-8 (ANP-Q30)."
@@ -84,7 +86,7 @@ class WorkedExample:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Document:
     """A candidate that was read successfully."""
 
@@ -112,6 +114,11 @@ class Document:
     examples: tuple[WorkedExample, ...] = ()
     "Worked examples, in order, at least one of each kind; none when bytes are JSON."
 
+    _found: dict[str, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    "See `once`."
+
     @property
     def is_json(self) -> bool:
         """True when messages are JSON on the wire."""
@@ -130,13 +137,24 @@ class Document:
         """Return the worked examples of one kind, in order."""
         return tuple(one for one in self.examples if one.kind is kind)
 
+    def once(self, name: str, find: Callable[[Document], T]) -> T:
+        """Return what `find` returns for this document; it is asked once.
+
+        Args:
+            name: Of what is found, which is the same for all who ask for it.
+        """
+        if name not in self._found:
+            self._found[name] = find(self)
+        found: T = self._found[name]
+        return found
+
     @property
     def input_schema(self) -> Schema | None:
         """Schema of `input` when the document has our own shape, else None."""
         inner = _inner(self.request_schema, "input")
-        same = inner is not None and same_schema(
-            self.request_schema, own_request_schema(inner)
-        )
+        # What is inside may be large, and stands on both sides of the comparison.
+        outer = _with_inner(self.request_schema, "input", True)
+        same = inner is not None and same_schema(outer, own_request_schema(True))
         return inner if same else None
 
     @property
@@ -145,20 +163,20 @@ class Document:
         inner = _inner(self.response_schema, "output")
         if inner is None:
             return None
-        own = own_response_schema(inner)
+        own = own_response_schema(True)
         code = _inner(_inner(self.response_schema, "status") or True, "code")
         if isinstance(code, dict) and "enum" in code:
             # Codes that the need requires.
             own["properties"]["status"]["properties"]["code"] = code
-        return inner if same_schema(self.response_schema, own) else None
+        outer = _with_inner(self.response_schema, "output", True)
+        return inner if same_schema(outer, own) else None
 
     @property
     def given_before(self) -> Schema | None:
         """Schema of `update` when updates have our own shape, else None."""
         inner = _inner(self.update_schema or True, "update")
-        same = inner is not None and same_schema(
-            self.update_schema or True, own_update_schema(inner)
-        )
+        outer = _with_inner(self.update_schema or True, "update", True)
+        same = inner is not None and same_schema(outer, own_update_schema(True))
         return inner if same else None
 
 
@@ -285,3 +303,10 @@ def own_update_schema(update_schema: Schema) -> dict[str, Any]:
 def _inner(schema: Schema, name: str) -> Schema | None:
     found = schema.get("properties", {}).get(name) if isinstance(schema, dict) else None
     return found if isinstance(found, dict | bool) else None
+
+
+def _with_inner(schema: Schema, name: str, inner: Schema) -> Schema:
+    """Return a schema of an object with another schema for one of its properties."""
+    if not isinstance(schema, dict) or name not in schema.get("properties", {}):
+        return schema
+    return {**schema, "properties": {**schema["properties"], name: inner}}

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -71,6 +71,12 @@ instead.
 """
 
 
+class Start(Protocol):
+    """Starts a task, as `asyncio.create_task` does."""
+
+    def __call__(self, work: Coroutine[Any, Any, T], /) -> asyncio.Task[T]: ...
+
+
 class Transport(Protocol):
     """Carries the PT=00 frames of one channel, without their header byte."""
 
@@ -126,6 +132,7 @@ async def negotiate(
     clock: Callable[[], float] = time.monotonic,
     on_turn: Callable[[Turn], None] | None = None,
     on_end: Callable[[NegotiationEnded], None] | None = None,
+    start: Start = asyncio.create_task,
 ) -> NegotiationResult:
     """Drive `machine` to its end (ANP-3, ANP-7).
 
@@ -143,12 +150,14 @@ async def negotiate(
         on_turn: Called with each new turn of the transcript, in order.
         on_end: Called at once when there is no agreement, even if this coroutine is
             cancelled before it can raise the error.
+        start: Starts the tasks of the mind, whose work may be counted.
 
     Raises:
         NegotiationEnded: There is no agreement.
     """
     shell = _Negotiation(
-        machine, transport, mind, side, prepare, approve, cancelled, clock, on_turn
+        *(machine, transport, mind, side, prepare, approve, cancelled, clock, on_turn),
+        start,
     )
     try:
         return await shell.run()
@@ -184,6 +193,7 @@ class _Negotiation:
     _cancelled: asyncio.Future[str] | None
     _clock: Callable[[], float]
     _on_turn: Callable[[Turn], None] | None
+    _start: Start
     _turns_told: int = 0
     _half: HalfSource | None = None
     # Our half as shown to the owner with a counter-proposal of ours, by document.
@@ -273,16 +283,16 @@ class _Negotiation:
     def _act(self, event: Event) -> None:
         match event:
             case NeedProposal():
-                self._proposing = asyncio.create_task(self._propose())
+                self._proposing = self._start(self._propose())
             case NeedVerdict(candidate):
                 # The preparation was for a candidate that the peer has now countered.
                 self._drop_preparation()
-                self._judging = asyncio.create_task(self._judge(candidate))
+                self._judging = self._start(self._judge(candidate))
             case NeedModule(document):
                 self._start_preparation(document)
                 self._awaiting_half = True
             case NeedSpokenAnswer(message_id, text):
-                self._answering[message_id] = asyncio.create_task(
+                self._answering[message_id] = self._start(
                     self._mind.answer(text, self._side)
                 )
             case QuestionAnswered() | QuestionUnanswered():
@@ -299,7 +309,7 @@ class _Negotiation:
         if self._preparing is None or self._preparing_for != document:
             self._drop_preparation()
             self._preparing_for = document
-            self._preparing = asyncio.create_task(self._prepared(document))
+            self._preparing = self._start(self._prepared(document))
 
     def _drop_preparation(self) -> None:
         if self._preparing is not None:

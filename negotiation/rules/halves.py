@@ -35,7 +35,15 @@ from negotiation.rules.message_source import (
 from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 
-__all__ = ["provider_source", "requester_source", "sized", "write_half"]
+__all__ = [
+    "Unplaced",
+    "error_code_place",
+    "fallback_code",
+    "provider_source",
+    "requester_source",
+    "sized",
+    "write_half",
+]
 
 MAX_SOURCE: Final = 64 * 1024
 "Largest half, in bytes; the limit of the sandbox."
@@ -340,22 +348,35 @@ def _calls(fit: Fit) -> list[str]:
 
 def _error_code(marks: Sequence[Mark], error: str | None) -> str:
     """Return the expression for an error's code, the most specific one."""
+    path, default = error_code_place(marks, error)
+    if not path:
+        return f'"{default}"'
+    found = f"find(response, {names_literal(path)})"
+    return f'{found} or "{default}"' if default else found
+
+
+def error_code_place(
+    marks: Sequence[Mark], error: str | None
+) -> tuple[tuple[str, ...], str]:
+    """Return the place of an error's code, and the code where nothing stands there.
+
+    Args:
+        error: The property that is present only in a failure, if there is one.
+    """
     for mark in marks:
         if mark.bad in (Slot.CODE, Slot.CODE_TEXT):
-            return f"find(response, {names_literal(mark.path)})"
+            return mark.path, ""
     for mark in marks:
         # The document lists words for its codes.
         if mark.path[-1] == "code" and isinstance(mark.bad, Fixed):
-            return f'find(response, {names_literal(mark.path)}) or "error"'
-    if error is not None:
-        return f'find(response, {names_literal((error, "code"))}) or "error"'
-    return '"error"'
+            return mark.path, "error"
+    return (() if error is None else (error, "code")), "error"
 
 
 def _status(codes: Sequence[int]) -> str:
     if not codes:
         return "status_of(error)"
-    fallback = _fallback(codes, 500)
+    fallback = fallback_code(codes, 500)
     # A capability that gives one of the document's codes means that one.
     texts = names_literal(list(map(str, codes)))
     listed = ", ".join(map(repr, codes)) + ","
@@ -371,7 +392,7 @@ def _word(words: Sequence[str]) -> str:
     return f"{told} if {told} in {names_literal(words)} else {words[0]!r}"
 
 
-def _fallback(codes: Sequence[int], wanted: int) -> int:
+def fallback_code(codes: Sequence[int], wanted: int) -> int:
     """Return the code that a document has for `wanted`."""
     if not codes or wanted in codes:
         return wanted

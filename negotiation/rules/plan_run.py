@@ -3,19 +3,19 @@
 The source text of such a half is made from a fit, and so is the plan: both are made
 anew from the document, and the plan is used only if the source is the one that is
 stored, byte for byte. It does what the source does as long as everything goes well,
-which a test proves. Whatever is unusual, fails or could take long is left to the source
-in its worker: an error, an update, a chain of capabilities, a result that is judged.
+which a test proves; a failed capability is told as well. Whatever is unusual or could
+take long is left to the source in its worker: data that is refused, an update, a chain
+of capabilities, a result that is judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from negotiation.document.fields import Fixed, Message, Place, Slot
-from negotiation.document.layout import find_layout
-from negotiation.document.message_judge import find
+from negotiation.document.layout import ResponseLayout, find_layout
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import HalfError, JsonError
 from negotiation.exact_numbers import ExactEncoder
@@ -23,7 +23,13 @@ from negotiation.long_texts import write_bytes
 from negotiation.mind import Demand, Offer, Side
 from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
-from negotiation.rules.halves import Unplaced, provider_source, requester_source
+from negotiation.rules.halves import (
+    Unplaced,
+    error_code_place,
+    fallback_code,
+    provider_source,
+    requester_source,
+)
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
@@ -151,10 +157,10 @@ class RequesterRun:
             raise NotPlanned from exc
 
     def decode_response(self, response: Json) -> dict[str, Any]:
-        """Return the message id and the result of a response that says good.
+        """Return the message id of a response, and its result or its error.
 
         Raises:
-            NotPlanned: It says error, is an update, or the source has to try it.
+            NotPlanned: It is an update, or the source has to try it.
         """
         layout, crossing = self._fit.layout, self._fit.response
         try:
@@ -162,14 +168,9 @@ class RequesterRun:
             message_id = _id_of(response, layout.message_id)
             if layout.update is not None and layout.update.mark in response:
                 raise NotPlanned
-            for mark in layout.response.marks:
-                if not mark.required and not _has(response, mark.path):
-                    continue
-                if _at(response, mark.path) not in mark.good:
-                    raise NotPlanned
-            error = layout.response.error
-            if error is not None and find(response, (error,)):
-                raise NotPlanned
+            if not _says_good(layout.response, response):
+                error = _error_of(layout.response, response)
+                return {"message_id": message_id, "error": error}
             place = crossing.place
             values = _values(response, layout.response.taken, place)
             _expect(values, _kind(place))
@@ -231,6 +232,37 @@ class ProviderRun:
         except FAULTS as exc:
             raise NotPlanned from exc
 
+    def fail(self, started: StartedRequest, code: int, words: str) -> bytes:
+        """Return the answer that says that the capability failed.
+
+        Args:
+            code: The code that it failed with.
+            words: Its words for people.
+
+        Raises:
+            NotPlanned: The source has to try it.
+        """
+        response = self._fit.layout.response
+        told, status = str(code), _status_of(code)
+        slots: Mapping[Slot, Json] = {
+            Slot.MESSAGE_ID: started.message_id,
+            Slot.ACTION: self._fit.action,
+            Slot.TEXT: words,
+            Slot.CODE: _listed_code(response.codes, code, status),
+            Slot.CODE_TEXT: str(status),
+        }
+        word = told if told in response.words else next(iter(response.words), "")
+        own = {
+            mark.path: word
+            for mark in response.marks
+            if isinstance(mark.bad, Fixed) and mark.bad.value in response.words
+        }
+        try:
+            _check_scalar(words)
+            return write_message(_tree(response.bad, slots, own))
+        except FAULTS as exc:
+            raise NotPlanned from exc
+
 
 class _Message:
     """Writes messages of one kind; `message_lines` has the same for a source."""
@@ -263,6 +295,77 @@ class _Message:
             # The protocol's fields come last, so that no value can overwrite them.
             tree = {**values, **tree}
         return write_message(tree), tree
+
+
+def _tree(
+    fields: Message,
+    slots: Mapping[Slot, Json],
+    own: Mapping[tuple[str, ...], Json] | None = None,
+) -> dict[str, Any]:
+    """Return the protocol's own fields of a message.
+
+    Args:
+        own: Values of fields that have codes of the document's own.
+    """
+    tree: dict[str, Any] = {}
+    for names, leaf in fields:
+        inner = tree
+        for name in names[:-1]:
+            inner = inner.setdefault(name, {})
+        value = leaf.value if isinstance(leaf, Fixed) else slots[leaf]
+        inner[names[-1]] = (own or {}).get(names, value)
+    return tree
+
+
+# Errors, as the sources have them: `STATUS`, `mark_check` and the rest.
+
+
+def _status_of(code: int) -> int:
+    text = str(code)
+    return code if len(text) == 3 and text[0] in "45" else 500
+
+
+def _listed_code(codes: Sequence[int], code: int, status: int) -> int:
+    """Return the number for a failure that a document has."""
+    if not codes or code in codes:
+        return code if codes else status
+    return status if status in codes else fallback_code(codes, 500)
+
+
+def _says_good(layout: ResponseLayout, response: dict[str, Any]) -> bool:
+    for mark in layout.marks:
+        if mark.required:
+            good = _at(response, mark.path) in mark.good
+        else:
+            good = _found(response, mark.path) in ("", *mark.good)
+        if not good:
+            return False
+    return layout.error is None or not response.get(layout.error)
+
+
+def _error_of(layout: ResponseLayout, response: dict[str, Any]) -> dict[str, Json]:
+    """Return code and message of a response that says error."""
+    path, default = error_code_place(layout.marks, layout.error)
+    code = _found(response, path) if path else default
+    if default:
+        code = code or default
+    if not isinstance(code, int | str):
+        code = "error"
+    said = (_found(response, path) for path in layout.texts)
+    words = next(filter(None, said), "no reason given")
+    _check_scalar(code)
+    # Of other values the source makes texts in its own way.
+    _expect(words, str)
+    return {"code": code, "message": words}
+
+
+def _found(message: Any, path: Sequence[str]) -> Any:
+    """Return the value at a place; an empty text if there is none."""
+    for name in path:
+        if not isinstance(message, dict) or name not in message:
+            return ""
+        message = message[name]
+    return message
 
 
 class _Conversion:
@@ -358,14 +461,6 @@ def _id_of(message: dict[str, Any], name: str | None) -> str | None:
     found = message[name]
     _expect(found, str)
     return str(found)
-
-
-def _has(message: Any, path: Sequence[str]) -> bool:
-    for name in path:
-        if not isinstance(message, dict) or name not in message:
-            return False
-        message = message[name]
-    return True
 
 
 def _at(message: Any, path: Sequence[str]) -> Any:

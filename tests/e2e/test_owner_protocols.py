@@ -340,10 +340,10 @@ async def test_many_calls_cost_few_writes(
             database = daemon.store._database
             write = database.write
 
-            def counted(work: Any, write: Any = write) -> Any:
+            def counted(work: Any, write: Any = write, **options: Any) -> Any:
                 nonlocal writes
                 writes += 1
-                return write(work)
+                return write(work, **options)
 
             monkeypatch.setattr(database, "write", counted)
         for _ in range(20):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from cache.records.peers import PeerState
 from negotiation.mind import Demand
 from negotiation.need import Need
 from tests.e2e.house import House, house_in
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -45,6 +48,21 @@ async def test_a_warm_call_looks_nothing_up(
     found = look_ups(house, monkeypatch)
     result = await house.result("twice", {"number": 4})
     assert (result.output, result.source) == ({"twice": 8}, "agreement")
+    assert not found
+
+
+async def test_counts_of_use_have_nothing_looked_up_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = look_ups(house, monkeypatch)
+    store, writes = house.caller.store, house.caller.store.writes
+    (agreement,) = store.all_agreements()
+    uses = agreement.uses
+    await house.caller.uses.flush()
+    (agreement,) = store.all_agreements()
+    assert agreement.uses > uses
+    assert store.writes == writes
+    await house.others_are_served()
     assert not found
 
 
@@ -81,8 +99,24 @@ async def test_a_store_that_others_write_to_is_asked_on_every_call(
 
 async def test_a_closed_channel_is_not_taken_again(house: House) -> None:
     for route in house.caller.caller._routes.values():
+        assert route.bound is not None
         await route.bound.channel.close("over")
     await house.others_are_served()
+
+
+async def test_a_closed_channel_is_not_kept_for_its_way(house: House) -> None:
+    (route,) = house.caller.caller._routes.values()
+    bound = route.bound
+    assert bound is not None
+    await bound.channel.close("over")
+    gone = weakref.ref(bound)
+    del bound
+
+    def forgotten() -> bool:
+        gc.collect()
+        return gone() is None
+
+    await until(forgotten)
 
 
 async def test_data_of_another_shape_goes_its_own_way(house: House) -> None:

@@ -150,10 +150,10 @@ class Counter:
         database.read = self._counted(database.read)
         database.write = self._counted(database.write)
 
-    def _counted(self, run: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def counted(work: Callable[[Any], Any]) -> Any:
+    def _counted(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(work: Callable[[Any], Any], **options: Any) -> Any:
             count = self._count or Count()
-            return run(lambda rows: work(CountedRows(rows, count)))
+            return run(lambda rows: work(CountedRows(rows, count)), **options)
 
         return counted
 

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 from anp.errors import ErrorCode
 from anp.wire.frames import Frame, FrameFormat
@@ -31,6 +32,7 @@ __all__ = [
     "NeedPeerKeyCheck",
     "RenewalDue",
     "ResumptionRefused",
+    "frame_received",
 ]
 
 
@@ -167,6 +169,10 @@ class FrameReceived(NamedTuple):
 
     message_id: str
     "Id of the envelope it came in."
+
+
+frame_received: Final = partial(tuple.__new__, FrameReceived)
+"Returns the event of all fields as a tuple, in half the time of `FrameReceived`."
 
 
 @dataclass(frozen=True, slots=True)

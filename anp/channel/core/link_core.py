@@ -15,6 +15,7 @@ from anp.channel.core.events import (
     LinkOutput,
     NeedClaim,
     RenewalDue,
+    frame_received,
 )
 from anp.channel.core.handshakes import Handshakes
 from anp.channel.core.kept_keys import KeptKeys
@@ -464,7 +465,7 @@ class LinkCore:
         if frame.protocol_type is ProtocolType.APPLICATION:
             # Neither an optional type nor a word about the channel itself.
             self._output.tell(
-                FrameReceived(opened.channel_id, frame, envelope.message_id)
+                frame_received((opened.channel_id, frame, envelope.message_id))
             )
         else:
             self._heard(channel, frame, envelope.message_id, now=now)

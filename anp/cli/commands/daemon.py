@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 
+COLLECTED_AFTER = 700, 10, 2
+"""Objects made, rounds over the young ones, and rounds over the middle-aged ones after
+which the garbage collector looks at the next older ones."""
+
+
 def register(app: Commands) -> None:
     """Add the commands of this file."""
     app.command("init")(init)
@@ -133,6 +138,9 @@ def up(
 
     def on_ready(url: str, did: str, faces: Mapping[str, str]) -> None:
         gc.freeze()
+        # Often and little: a round over what many links left behind takes tens of
+        # milliseconds otherwise, in which no call goes on.
+        gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
         known = {"did": did, "url": url, "address": f"{url}#{did}", **faces}
         if as_json:

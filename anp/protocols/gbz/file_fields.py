@@ -36,7 +36,7 @@ def with_piece(data: bytes, piece: FilePiece, *, raw: bool) -> bytes:
     """
     begin = b"%b%b%d," % (data[:-1], _BEGIN, piece.offset)
     if raw:
-        return b'%b"length":%d}}\0%b' % (begin, len(piece.data), piece.data)
+        return b"".join((begin, b'"length":%d}}\0' % len(piece.data), piece.data))
     return b"".join((begin, b'"data":"', b64encode(piece.data), _END))
 
 
@@ -53,7 +53,7 @@ def parse_frame(data: bytes, *, max_size: int, raw: bool) -> Json:
             return found
         end = data.find(b"\0") if raw else -1
         if end >= 0:
-            return _parse_raw(data[:end], data[end + 1 :], max_size)
+            return _parse_raw(data[:end], memoryview(data)[end + 1 :], max_size)
     return parse_json(data, max_size=max_size)
 
 
@@ -79,7 +79,7 @@ def _parse_usual(data: bytes, max_size: int) -> dict[str, Any] | None:
     return value
 
 
-def _parse_raw(head: bytes, content: bytes, max_size: int) -> Json:
+def _parse_raw(head: bytes, content: memoryview, max_size: int) -> Json:
     value = parse_json(head, max_size=max_size)
     place = value.get(FILE) if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(place, dict):

@@ -214,7 +214,7 @@ class A2aDesk(ABC):
             raise A2aError(A2aFault.TASK_NOT_FOUND, words) from exc
         return kept
 
-    async def blocks(self, kept: KeptFile) -> AsyncGenerator[bytes, None]:
+    async def blocks(self, kept: KeptFile) -> AsyncGenerator[memoryview, None]:
         """Yield the content of a file that is here."""
         spool = self._tasks.files.spool
         for offset in range(0, kept.size, BLOCK):

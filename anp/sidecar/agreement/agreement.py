@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
+from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.case import Case, GuidedMind
@@ -268,6 +269,7 @@ class Agreer:
                 cancelled=case.cancelled,
                 on_turn=case.turn,
                 on_end=case.end,
+                start=_start,
             )
         except BaseException as exc:
             calls = thinking.cost().model_calls
@@ -420,6 +422,11 @@ async def _finish_in_any_case(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait([task])
         raise
+
+
+def _start(work: Coroutine[Any, Any, T], /) -> asyncio.Task[T]:
+    """Start a task of a mind; what it does for a stranger is counted."""
+    return asyncio.create_task(counted(work))
 
 
 def _kind_of(exc: BaseException) -> str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from anp.channel.stranger_work import own_turn
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.outcomes import FailedText, failed_texts, proposed_again
 from cache.records.negotiations import NegotiationRecord
@@ -154,6 +155,7 @@ class RefusingMind:
         failed = await self._failed(candidate)
         if failed is not None:
             return self._reject(failed, candidate)
+        await own_turn()
         verdict = await self._mind.judge(candidate, side, transcript, findings=findings)
         if isinstance(verdict, Counter):
             failed = await self._failed(verdict.document)
@@ -167,6 +169,7 @@ class RefusingMind:
         self, document: str, side: Side, *, findings: tuple[str, ...] = ()
     ) -> HalfSource:
         """Return the mind's half."""
+        await own_turn()
         return await self._mind.write_half(document, side, findings=findings)
 
     async def answer(self, question: str, side: Side) -> str:
@@ -200,6 +203,8 @@ class RefusingMind:
         ):
             return RevokedText(digest)
         known = await asyncio.to_thread(self._store.agreements_of, digest)
+        # It may be large, and others negotiate, too.
+        await own_turn()
         ours = [one for one in known if self._is_ours(one)]
         failed = next(iter(failed_texts(ours, now=time.time())), None)
         return failed or _unusable(document)

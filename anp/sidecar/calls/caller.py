@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass, replace
+from weakref import ReferenceType, ref
 
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
@@ -58,24 +59,26 @@ class _Route:
     target: LinkTarget
     "The peer, as it was found."
 
-    way: BoundRequester | tuple[WrittenRequester, WrittenCandidate]
-    "The open channel; with the protocol that was named, if it is no agreement's."
+    channel: ReferenceType[BoundRequester | WrittenRequester]
+    "The open channel; one that ended is not kept for its way."
+
+    candidate: WrittenCandidate | None
+    "The protocol that was named, if the channel is no agreement's."
 
     writes: int
     "`Store.writes` before the way was looked up."
 
-    def holds(self, writes: int | None) -> bool:
-        """True when a look-up would come to the same channel again."""
-        return (
-            self.writes == writes
-            and self.bound.alive
-            and not self.bound.channel.retired
-        )
-
     @property
-    def bound(self) -> BoundRequester | WrittenRequester:
-        """The open channel."""
-        return self.way if isinstance(self.way, BoundRequester) else self.way[0]
+    def bound(self) -> BoundRequester | WrittenRequester | None:
+        """The open channel, or one that ended a moment ago."""
+        return self.channel()
+
+    def held(self, writes: int | None) -> BoundRequester | WrittenRequester | None:
+        """Return the channel if a look-up would come to it again, else None."""
+        bound = self.bound
+        if self.writes != writes or bound is None or bound.channel.retired:
+            return None
+        return bound if bound.alive else None
 
 
 class _Course:
@@ -282,12 +285,14 @@ class Caller:
     ) -> tuple[LinkTarget, Prepared | None]:
         """Return the peer, and the request if the way of the last call still holds."""
         route = self._routes.get(key)
-        if route is not None and route.holds(self._store.writes):
+        bound = None if route is None else route.held(self._store.writes)
+        if route is not None and bound is not None:
             # Data that does not fit, or code that fails: the look-up decides.
             with contextlib.suppress(NegotiationError):
-                if isinstance(route.way, BoundRequester):
-                    return route.target, await BoundRequest.of(route.way, demand)
-                bound, candidate = route.way
+                if isinstance(bound, BoundRequester):
+                    return route.target, await BoundRequest.of(bound, demand)
+                candidate = route.candidate
+                assert candidate is not None
                 if self._binder.candidates.still_named(route.target, candidate, demand):
                     prepared = self._binder.written(
                         route.target, bound, candidate, demand
@@ -308,15 +313,16 @@ class Caller:
         Args:
             writes: `Store.writes` before the call looked anything up; None keeps none.
         """
-        way: BoundRequester | tuple[WrittenRequester, WrittenCandidate]
+        bound: BoundRequester | WrittenRequester
+        candidate = None
         match prepared:
             # Words that a template reads are read anew for each call.
             case BoundRequest() if (
                 key[2] is None and prepared.demand.arguments is demand.arguments
             ):
-                way = prepared.bound
+                bound = prepared.bound
             case WrittenRequest() if key[2] is not None:
-                way = prepared.bound, prepared.candidate
+                bound, candidate = prepared.bound, prepared.candidate
             case _:
                 return
         # The newest stands last, so that the first is the one to go.
@@ -325,7 +331,7 @@ class Caller:
             return
         while len(self._routes) >= MAX_ROUTES:
             del self._routes[next(iter(self._routes))]
-        self._routes[key] = _Route(target, way, writes)
+        self._routes[key] = _Route(target, ref(bound), candidate, writes)
 
     async def _in_words(self, request: CallRequest, course: _Course) -> CallResult:
         """Ask in natural language, without a protocol (ANP-71, ANP-72)."""

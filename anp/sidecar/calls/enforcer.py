@@ -25,7 +25,7 @@ from anp.channel.links import Links
 from anp.errors import ErrorCode
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.refusals import revoked_in_words
-from anp.sidecar.offer.exposure import Exposure, misfit
+from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.policy import PeerPolicy
 from cache.errors import CacheError
 from cache.records.peers import PeerState
@@ -320,7 +320,7 @@ class Enforcer:
         return _Problem(reason, "not allowed", ErrorCode.NOT_ALLOWED, blocked)
 
     def _unfit(self, use: _Use) -> _Problem | None:
-        problem = misfit(use.capabilities, self._exposure.offered(use.peer))
+        problem = self._exposure.misfit(use.capabilities, use.peer)
         if problem is None:
             return None
         hidden = any(self._exposure.hides(one, use.peer) for one in use.capabilities)

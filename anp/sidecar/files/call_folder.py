@@ -128,7 +128,7 @@ class CallFolder:
     def _make(self) -> None:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    async def _blocks(self, file: Part, task: str) -> Iterable[bytes]:
+    async def _blocks(self, file: Part, task: str) -> Iterable[bytes | memoryview]:
         if isinstance(file.content, bytes):
             return [file.content]
         kept = self._spool.find(self._log, task or self._task.id, str(file.content))
@@ -137,7 +137,7 @@ class CallFolder:
         await self._transfers.whole(kept)
         return self._spool.content(kept)
 
-    def _write(self, name: str, blocks: Iterable[bytes]) -> str:
+    def _write(self, name: str, blocks: Iterable[bytes | memoryview]) -> str:
         for tried in names_for(name):
             path = self.path / tried
             try:

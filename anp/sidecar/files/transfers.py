@@ -373,32 +373,45 @@ class FileTransfers:
     async def _pull(
         self, line: PieceLine, kept: KeptFile, writer: SealedWriter
     ) -> None:
-        """Fetch over one line until all is here, or nothing more comes over it."""
+        """Fetch over one line until all is here, or nothing more comes over it.
+
+        While one piece is written, the next ones come, and further ones are asked for.
+        """
         asked: deque[_Ask] = deque()
-        most, clock = _most(line), asyncio.get_running_loop().time
-        ahead, step = writer.size, min(PIECE, most)
+        loop = asyncio.get_running_loop()
+        writing: asyncio.Future[None] | None = None
+        most = _most(line)
+        here = ahead = writer.size
+        step = min(PIECE, most)
         try:
-            while writer.size < kept.size:
+            while here < kept.size:
                 while len(asked) < WINDOW and ahead < kept.size:
                     length = min(step, kept.size - ahead)
                     asked.append(self._ask(line, kept, ahead, length))
                     ahead += length
                 piece = await _answer(line, asked[0])
                 if piece is None:
-                    return
+                    break
                 wanted, length = asked.popleft(), len(piece.data)
-                if piece.offset != writer.size or not 0 < length <= wanted.length:
+                if piece.offset != here or not 0 < length <= wanted.length:
                     raise FileFailed("the peer gave another piece than was wanted")
-                took = clock() - wanted.at
-                await asyncio.to_thread(writer.append, piece.data)
+                here += length
                 if length < wanted.length:
                     # Its frames are smaller: what was asked for behind is not next.
                     self._drop(asked)
-                    ahead, step, most = writer.size, length, length
-                elif took < FAST:
+                    ahead, step, most = here, length, length
+                elif loop.time() - wanted.at < FAST:
                     step = min(2 * step, most)
+                if writing is not None:
+                    await asyncio.shield(writing)
+                writing = loop.run_in_executor(None, writer.append, piece.data)
+            if writing is not None:
+                await asyncio.shield(writing)
         finally:
             self._drop(asked)
+            if writing is not None:
+                # Before anybody closes or goes on with what it writes to.
+                await asyncio.wait({writing})
 
     def _ask(self, line: PieceLine, kept: KeptFile, offset: int, length: int) -> _Ask:
         ref, answer = next(self._numbers), asyncio.get_running_loop().create_future()

@@ -17,16 +17,24 @@ from negotiation.rules.plan_run import (
 )
 from negotiation.strict_json import Json
 
-__all__ = ["PlannedHalf"]
+__all__ = ["PlannedHalf", "code_told"]
 
 OnCall = Callable[[str, Any], Awaitable[Any]]
+
+MAX_TOLD = 500
+"Characters of a failed capability's words that a half sees, in a worker, too."
+
+
+def code_told(failure: CapabilityFailed) -> int:
+    """Return the code of a failed capability as a half sees it."""
+    return int(failure.code) if failure.code.isdigit() else 500
 
 
 class PlannedHalf:
     """A half of rules with its plan; fits `negotiation.mind.HalfRunner`.
 
-    A plan gives results only when everything goes well. All else is done by the source,
-    which is loaded when it is needed, and also has the words for what is wrong.
+    A plan does what is usual, which a failed capability is. All else is done by the
+    source, which is loaded when it is needed, and also has the words for what is wrong.
     """
 
     def __init__(
@@ -112,7 +120,10 @@ class PlannedHalf:
         try:
             output = await on_call(started.capability, started.arguments)
         except CapabilityFailed as exc:
-            replay = _Replay(started, failure=exc)
+            try:
+                return self._plan.fail(started, code_told(exc), exc.told[:MAX_TOLD])
+            except NotPlanned:
+                replay = _Replay(started, failure=exc)
         else:
             try:
                 return self._plan.answer(started, output)

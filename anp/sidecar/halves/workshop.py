@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from anp.sidecar.halves.planned import PlannedHalf
+from anp.channel.stranger_work import own_turn
+from anp.sidecar.halves.planned import PlannedHalf, code_told
 from anp.sidecar.halves.protocol import Protocol
 from cache.records.records import HalfRecord, hash_text
 from negotiation.document.reader import read_document
@@ -22,7 +23,9 @@ from negotiation.mind import (
     Side,
     Validator,
 )
+from negotiation.need import Schema
 from negotiation.rules.plan_run import plan_of
+from negotiation.strict_json import Json
 from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from sandbox.errors import CapabilityFailure, SandboxError
@@ -123,6 +126,9 @@ class HalfTrial:
         )
 
 
+PIECE: Final = 0.001
+"Seconds that a trial works for a stranger before others have their turn."
+
 RULES: Final = "rules"
 "Origin of a half that no model had a part in."
 
@@ -187,6 +193,7 @@ class Workshop:
             if reason is not None:
                 raise HalfError("quarantined", reason)
 
+        await own_turn(PIECE)
         read = read_document(document)
         plan = None
         if self._plans and half.origin == RULES:
@@ -234,7 +241,7 @@ class Workshop:
                 protocol=f"trial:{hash_text(text)}",
                 peer=name,
             )
-            yield HalfTrial(half, document, loaded, self.validator)
+            yield HalfTrial(half, document, loaded, _InTurns(self.validator))
         finally:
             await self._sandbox.unload(key)
 
@@ -272,14 +279,38 @@ class Workshop:
         )
 
 
+class _InTurns:
+    """A validator for a trial, in which a stranger's work gives way to others.
+
+    A trial of a large schema is many pieces of some milliseconds, with a validation
+    between any two.
+    """
+
+    def __init__(self, validator: Validator) -> None:
+        self._validator = validator
+
+    async def check_schema(self, schema: Schema) -> list[str]:
+        await own_turn(PIECE)
+        return await self._validator.check_schema(schema)
+
+    async def validate(self, schema: Schema, value: Json) -> list[str]:
+        await own_turn(PIECE)
+        return await self._validator.validate(schema, value)
+
+    async def validate_json(
+        self, schema: Schema, data: bytes, values: Json = None
+    ) -> list[str]:
+        await own_turn(PIECE)
+        return await self._validator.validate_json(schema, data, values)
+
+
 @contextlib.contextmanager
 def _capability_errors() -> Iterator[None]:
     """Turn a failed capability into the error that the sandbox knows."""
     try:
         yield
     except CapabilityFailed as exc:
-        code = int(exc.code) if exc.code.isdigit() else 500
-        raise CapabilityFailure(code, exc.told) from exc
+        raise CapabilityFailure(code_told(exc), exc.told) from exc
 
 
 @contextlib.contextmanager

@@ -58,6 +58,8 @@ class Exposure:
         self._of_callers: Mapping[str, Collection[tuple[str, ...]]] = {}
         self._offered: dict[str | None, _Offered] = {}
         "What each peer may use; good until something changes."
+        self._shared: dict[Collection[tuple[str, ...]], _Offered] = {}
+        "The same by the rules, which most peers share."
 
     def set_peers(self, peers: Iterable[PeerEntry]) -> None:
         """Take what the owner's configuration exposes to single peers now."""
@@ -139,6 +141,7 @@ class Exposure:
     def changed(self) -> None:
         """Look at everything anew, and tell the watchers."""
         self._offered.clear()
+        self._shared.clear()
         for on_change in self._watchers:
             on_change()
 
@@ -162,12 +165,21 @@ class Exposure:
         healthy = [each.healthy for _, each in self._attachments.values()]
         known = self._offered.get(peer)
         if known is None or known.healthy != healthy:
-            rules = self._rules(peer)
-            found = self._healthy(lambda spec, name: _allows(spec, name, rules))
-            known = _Offered(healthy, found, {one.name: one for one in found})
+            known = self._shared_by(self._rules(peer), healthy)
             if len(self._offered) >= MAX_KNOWN:
                 self._offered.clear()
             self._offered[peer] = known
+        return known
+
+    def _shared_by(
+        self, rules: Collection[tuple[str, ...]], healthy: list[bool]
+    ) -> _Offered:
+        """Return what all peers with the same rules may use; there may be much."""
+        known = self._shared.get(rules)
+        if known is None or known.healthy != healthy:
+            found = self._healthy(lambda spec, name: _allows(spec, name, rules))
+            known = _Offered(healthy, found, {one.name: one for one in found})
+            self._shared[rules] = known
         return known
 
     def offered_to_some(self) -> tuple[Capability, ...]:
@@ -206,6 +218,11 @@ class Exposure:
         """Return the attachment that has the capability `name`."""
         entry = self._attachments.get(name.partition(".")[0])
         return entry[1] if entry else None
+
+    def misfit(self, wanted: Mapping[str, str], peer: str | None) -> str | None:
+        """Return why a peer cannot call capabilities; see the function `misfit`."""
+        found = (self.capability(name, peer) for name in wanted)
+        return misfit(wanted, (one for one in found if one is not None))
 
     def _healthy(
         self, allows: Callable[[AttachmentSpec, str], bool]

@@ -104,7 +104,9 @@ class Gate:
         """
         if not {peer, agent_name(peer)}.isdisjoint(self._policy.rules.blocked):
             return "the owner blocked this peer"
-        return misfit(capabilities, self.offered(way, peer))
+        if way is WayIn.OWNER:
+            return misfit(capabilities, self.offered(way, peer))
+        return self.exposure.misfit(capabilities, peer)
 
     def offered(self, way: WayIn, peer: str | None) -> tuple[Capability, ...]:
         """Return the capabilities that a peer is shown by a way."""
@@ -138,13 +140,12 @@ class Gate:
         Args:
             peer: Its canonical DID; `EVERYBODY` for one that we never agreed with.
         """
-        offered = self.exposure.offered(peer)
-        problem = misfit(half.capabilities, offered)
+        problem = self.exposure.misfit(half.capabilities, peer)
         problem = problem or self._quarantined(half, peer or STRANGER)
         if problem is not None:
             return problem
-        harmless = {one.name for one in offered if one.read_only}
-        effects = not harmless.issuperset(half.capabilities)
+        used = (self.exposure.capability(name, peer) for name in half.capabilities)
+        effects = not all(one is not None and one.read_only for one in used)
         if not asks_owner(self._approve, side_effects=effects):
             return None
         if await asyncio.to_thread(self._is_approved, half, peer):

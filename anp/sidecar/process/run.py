@@ -19,7 +19,7 @@ from anp.sidecar.home.home import ApiAddress, Home, write_ready_file
 from anp.sidecar.operation import reload_daemon
 from anp.sidecar.peers.web_identity import certificate_state
 from anp.sidecar.process.a2a_face import serve_a2a, serve_gateway
-from anp.sidecar.process.memory import keep_freed_memory
+from anp.sidecar.process.memory import keep_freed_memory, set_aside
 from anp.sidecar.process.service import ServiceManager
 from anp.sidecar.process.signals import Signals
 from anp.sidecar.process.stop import finish
@@ -130,8 +130,9 @@ async def run_daemon(
                     )
                     manager.ready(f"{daemon.url}#{daemon.did}")
                     started.set()
-                    alive = asyncio.create_task(manager.keep_alive())
-                    stack.callback(alive.cancel)
+                    for work in manager.keep_alive(), _prepare_model(daemon):
+                        beside = asyncio.create_task(work)
+                        stack.callback(beside.cancel)
                     await (signals.stopped() if until is None else until(address))
                     manager.stopping("finishing calls in flight")
                     await finish(daemon)
@@ -141,6 +142,13 @@ async def run_daemon(
                 finally:
                     home.note_end(cut)
                     home.remove_api()
+
+
+async def _prepare_model(daemon: Daemon) -> None:
+    """Load what questions to the owner's model need, while nobody waits for it."""
+    if daemon.endpoint is not None:
+        await daemon.endpoint.prepare()
+        set_aside()
 
 
 def _certificate(config: Config) -> str:

@@ -78,7 +78,8 @@ class SealedLogs:
         head = change.content
         if head is not None:
             head = self._cipher.seal(head, _head(log))
-        with self._forgetting() if change.names else nullcontext():
+        is_named = change.names or any(one.names for one in change.items)
+        with self._forgetting() if is_named else nullcontext():
             kept = self._store.append_log(
                 replace(change, events=events, items=items, content=head)
             )

@@ -135,6 +135,26 @@ async def test_a_message_that_is_just_out_of_the_queue_is_not_overtaken(
         assert (came, one.taken) == (["1", "2"], [])
 
 
+async def test_only_the_first_of_messages_that_came_together_is_answered_at_once() -> (
+    None
+):
+    one, heard = PromptConnection(Protocol(Side.CLIENT)), list[bool]()
+    one.connection_made(Transport())  # type: ignore[arg-type]  # a fake
+
+    def answer(_: bytes) -> bool:
+        heard.append(one.heard)
+        one.heard = False
+        return True
+
+    one.take = answer
+    task = asyncio.create_task(one.recv())
+    await asyncio.sleep(0)
+    for together in (3, 1):
+        one.data_received(Frame(TEXT, b"{}").serialize(mask=False) * together)
+    assert heard == [True, False, False, True]
+    task.cancel()
+
+
 class Core:
     """Notes what it is given; envelopes are the messages that begin with `e`."""
 
@@ -308,7 +328,7 @@ async def through(
     return came, protocol.close_sent, protocol.state
 
 
-@given(st.data(), st.booleans(), st.sampled_from([None, 200]))
+@given(st.data(), st.booleans(), st.sampled_from([None, 200, 69_999, 70_000]))
 def test_any_bytes_give_the_messages_that_the_library_finds_in_them(
     data: st.DataObject, masked: bool, most: int | None
 ) -> None:
@@ -356,7 +376,8 @@ def test_a_message_is_framed_as_the_library_frames_it(
     monkeypatch.setattr("os.urandom", lambda size: bytes(range(size)))
     monkeypatch.setattr("secrets.token_bytes", lambda size: bytes(range(size)))
     kind = BINARY if data[:1] == b"\x01" else TEXT
-    assert framed(data, masked=masked) == Frame(kind, data).serialize(mask=masked)
+    made = b"".join(framed(data, masked=masked))
+    assert made == Frame(kind, data).serialize(mask=masked)
 
 
 @pytest.mark.parametrize("masked", [True, False])

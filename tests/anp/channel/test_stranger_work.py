@@ -8,7 +8,7 @@ import time
 import pytest
 
 from anp.channel.admission import Admission, Guest
-from anp.channel.stranger_work import StrangerWork, counted, current_meter
+from anp.channel.stranger_work import StrangerWork, counted, current_meter, own_turn
 from tests.waiting import until
 
 
@@ -23,6 +23,19 @@ def enter(admission: Admission, address: str, port: int) -> Guest:
     guest = admission.find((address, port))
     assert guest is not None
     return guest
+
+
+class Clock:
+    """Counts the time of tasks, which never wait for a turn."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def worked(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+    async def turn(self, after: float) -> None:
+        pass
 
 
 async def test_a_flood_leaves_the_loop_to_others_and_a_newcomer_is_next() -> None:
@@ -104,8 +117,8 @@ async def test_work_of_a_listed_peer_is_done_at_once() -> None:
 
 
 async def test_the_time_in_which_counted_work_runs_counts_and_no_waiting() -> None:
-    seconds: list[float] = []
-    current_meter.set(seconds.append)
+    clock = Clock()
+    current_meter.set(clock)
 
     async def work() -> str:
         burn(0.01)
@@ -114,11 +127,11 @@ async def test_the_time_in_which_counted_work_runs_counts_and_no_waiting() -> No
         return "done"
 
     assert await asyncio.create_task(counted(work())) == "done"
-    assert 0.02 <= sum(seconds) < 0.15
+    assert 0.02 <= sum(clock.seconds) < 0.15
 
 
 async def test_counted_work_ends_as_other_work_does() -> None:
-    current_meter.set(lambda seconds: None)
+    current_meter.set(Clock())
     cleaned: list[str] = []
 
     async def work(error: Exception | None) -> None:
@@ -168,3 +181,37 @@ async def test_work_of_tasks_makes_strangers_wait_while_others_are_there(
     await until(lambda: done == [1])
     # However much was done, a turn comes soon.
     assert time.monotonic() - began < 2.0
+
+
+@pytest.mark.parametrize("somebody", [True, False])
+async def test_pieces_of_tasks_of_strangers_leave_the_loop_to_others(
+    *, somebody: bool
+) -> None:
+    # As 16 negotiations do, each of which has a large schema to read.
+    admission = Admission(256)
+    if somebody:
+        friend = enter(admission, "192.0.2.9", 9)
+        admission.prove(friend, "friend", listed=True)
+        await friend.done(lambda: None)
+
+    judged = 0
+
+    async def judge() -> None:
+        nonlocal judged
+        await own_turn()
+        burn(0.005)
+        judged += 1
+
+    tasks = []
+    for number in range(16):
+        current_meter.set(enter(admission, f"192.0.2.{number}", number))
+        tasks.append(asyncio.create_task(counted(judge())))
+    current_meter.set(None)
+    most = 0
+    async with asyncio.timeout(5):
+        while judged < len(tasks):
+            before = judged
+            await asyncio.sleep(0)
+            most = max(most, judged - before)
+    # A few follow one another after a while in which nobody worked.
+    assert most <= 6 if somebody else most == len(tasks)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from negotiation.document.fields import Slot
 from negotiation.document.layout import error_response_schema, read_layout
 from negotiation.document.markdown import MAX_CANDIDATES, MAX_SCANNED, read_outline
-from negotiation.document.reader import read_document
+from negotiation.document.reader import KEPT, read_document
 from negotiation.document.renderer import render_document
 from negotiation.document.shape import (
     MAX_DOCUMENT_SIZE,
@@ -420,3 +421,17 @@ def test_a_document_with_codes_of_its_own_still_has_our_shape(
     layout = read_layout(document)
     assert [place.path for place in layout.response.places] == [("output",)]
     assert all(len(mark.good) == 1 for mark in layout.response.marks)
+
+
+def test_equal_texts_are_one_document_for_as_long_as_somebody_has_it() -> None:
+    text = render_document("share me", INPUT, OUTPUT)
+    document = read_document(text)
+    for number in range(2 * KEPT):
+        read_document(render_document(f"another one, {number}", INPUT, OUTPUT))
+    # As two agreements with two peers have it, each with a text of its own.
+    assert read_document(text.encode().decode()) is document
+    gone = weakref.ref(document)
+    del document
+    for number in range(2 * KEPT):
+        read_document(render_document(f"and another, {number}", INPUT, OUTPUT))
+    assert gone() is None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from negotiation.document.reader import read_document
 from negotiation.document.renderer import render_document
+from negotiation.document.shape import Document
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import Demand, Offer
 from negotiation.need import Capability, Need
@@ -337,14 +338,9 @@ ADD = Capability(
 )
 
 
-@pytest.mark.parametrize(
-    ("request_fields", "response_fields", "good", "bad"),
-    FOREIGN.values(),
-    ids=FOREIGN.keys(),
-)
-async def test_documents_of_others_are_spoken_in_their_own_way(
-    request_fields: Any, response_fields: Any, good: Any, bad: Any
-) -> None:
+def foreign_document(request_fields: Any, response_fields: Any) -> Document:
+    """Return a document whose messages have these properties, all required."""
+
     def schema(fields: Any) -> str:
         named = {"INPUT": ADD.input_schema, "OUTPUT": ADD.output_schema}
         properties = {
@@ -355,10 +351,21 @@ async def test_documents_of_others_are_spoken_in_their_own_way(
             {"type": "object", "properties": properties, "required": list(properties)}
         )
 
-    document = read_document(
+    return read_document(
         f"# Need\nadd\n# Request\n{schema(request_fields)}\n"
         f"# Response\n{schema(response_fields)}"
     )
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "response_fields", "good", "bad"),
+    FOREIGN.values(),
+    ids=FOREIGN.keys(),
+)
+async def test_documents_of_others_are_spoken_in_their_own_way(
+    request_fields: Any, response_fields: Any, good: Any, bad: Any
+) -> None:
+    document = foreign_document(request_fields, response_fields)
     half = provider(document, ADD)
     caller = requester(document, Demand(Need("add"), {"a": 1}))
     request = await caller.encode_request("m", {"a": 1})

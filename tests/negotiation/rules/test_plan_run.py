@@ -33,7 +33,14 @@ from negotiation.schema.samples import make_samples
 from sandbox.frames import pack, unpack
 from sandbox.worker.worker import _Worker
 from tests.negotiation.formats import strict
-from tests.negotiation.rules.test_halves import LAPTOP, PRODUCT, SEED
+from tests.negotiation.rules.test_halves import (
+    ADD,
+    FOREIGN,
+    LAPTOP,
+    PRODUCT,
+    SEED,
+    foreign_document,
+)
 from tests.negotiation.rules.test_real_tools import ALL
 from tests.negotiation.schema.schema_strategies import (
     HOSTILE_NAMES,
@@ -60,6 +67,9 @@ ODD: list[Any] = [
     {"messageId": "x", "status": {}},
     {"number": 2, "more": {"deep": [1, "ä", None, 2.50, 1e30, True]}},
 ]
+CODES = [0, 200, 400, 404, 409, 499, 500, 503, 600, 4_000, 10**30]
+"Codes of capabilities that fail."
+
 RAW = [
     b"",
     b"[]",
@@ -70,6 +80,15 @@ RAW = [
     b'{"messageId": "m", "input": {"number": 12345678901234567.89}}',
     b'{"messageId": "m", "input": {"number": 1}, "input": {"number": 2}}',
     b'{"messageId": "m", "status": {"code": 500, "message": "no"}}',
+    b'{"messageId": "m", "status": {"code": true, "message": ""}}',
+    b'{"messageId": "m", "status": {"code": null, "message": null}}',
+    b'{"messageId": "m", "status": {"code": 0, "message": {"why": 1}}}',
+    b'{"messageId": "m", "status": {"code": "", "message": 5}}',
+    b'{"messageId": "m", "status": {"code": 4.5, "message": "half"}}',
+    b'{"messageId": "m", "status": {"code": [], "message": "none"}}',
+    b'{"messageId": "m", "status": {"message": "no code"}}',
+    b'{"messageId": "m", "error": {"code": 7, "message": "seven"}}',
+    b'{"messageId": "m", "error": "words"}',
     b'{"messageId": "m", "status": {"code": 200, "message": "OK"}, "output": 5}',
 ]
 
@@ -96,6 +115,10 @@ class InWorker:
 
     def answer(self, begun: dict[str, Any], output: Any) -> Any:
         found = self._ask(op="resume", run=begun["id"], value=output)
+        return found["value"]
+
+    def fail(self, begun: dict[str, Any], code: int, words: str) -> Any:
+        found = self._ask(op="throw", run=begun["id"], code=code, message=words)
         return found["value"]
 
 
@@ -147,6 +170,10 @@ def compared_provider(
                 continue
             assert written == source.answer(begun, output)
             answers.append(written)
+        for code in CODES:
+            failed = plan.fail(started, code, "it \u20ac broke")
+            assert failed == source.fail(source.begin(one), code, "it \u20ac broke")
+            answers.append(failed)
     return answers
 
 
@@ -226,6 +253,39 @@ def test_a_document_of_others_in_its_own_terms() -> None:
     demand = Demand(need, {"product_id": "P12345"})
     given = [demand.arguments]
     assert both_ways(SEED, demand, Offer((PRODUCT,)), given, [LAPTOP]) > 0
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_documents_of_others_with_errors_of_their_own(name: str) -> None:
+    request, response, good, bad = FOREIGN[name]
+    document = foreign_document(request, response)
+    demand, given = Demand(Need("add"), {"a": 1}), [{"a": 1}]
+    answers = [json.dumps(one).encode() for one in (good, bad)]
+    assert both_ways(document, demand, Offer((ADD,)), given, [{"sum": 3}]) > 0
+    source = write_half(document, demand).text
+    plan = plan_of(document, [demand], source)
+    assert isinstance(plan, RequesterRun)
+    assert compared_requester(plan, InWorker(source), [], answers) == len(answers)
+
+
+@pytest.mark.parametrize("codes", [["ok", "404", "error"], [200, 404, 500]])
+def test_errors_have_the_codes_that_a_document_lists(codes: list[Any]) -> None:
+    status = strict(code={"enum": codes}, message={"type": "string"})
+    text = {"type": "string"}
+    document = foreign_document(
+        {"messageId": text, "input": "INPUT"},
+        {"messageId": text, "status": status, "output": "OUTPUT"},
+    )
+    offer = Offer((ADD,))
+    source = write_half(document, offer).text
+    plan = plan_of(document, [offer], source)
+    assert isinstance(plan, ProviderRun)
+    request = b'{"messageId": "m", "input": {"A": 1}}'
+    assert len(compared_provider(plan, InWorker(source), [request], [])) == len(CODES)
+    assert (
+        codes[1]
+        == json.loads(plan.fail(plan.begin(request), 404, ""))["status"]["code"]
+    )
 
 
 @pytest.mark.parametrize("change", ["\n", "import os\n"])

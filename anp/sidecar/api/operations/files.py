@@ -147,7 +147,7 @@ async def file_answer(
     )
 
 
-async def _blocks(spool: Spool, kept: KeptFile) -> AsyncIterator[bytes]:
+async def _blocks(spool: Spool, kept: KeptFile) -> AsyncIterator[memoryview]:
     for offset in range(0, kept.size, BLOCK):
         yield await asyncio.to_thread(spool.read, kept, offset, BLOCK)
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import hashlib
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,10 +23,18 @@ from anp.interaction.operations import (
     Send,
     TaskGet,
 )
+from anp.sidecar.files import transfers
 from anp.sidecar.files.sealed_file import BLOCK, SealedWriter
 from anp.sidecar.files.spool import FileRole, KeptFile, Spool
-from anp.sidecar.files.transfers import PIECE, WINDOW, FileFailed, FileTransfers
+from anp.sidecar.files.transfers import (
+    MOST_PIECE,
+    PIECE,
+    WINDOW,
+    FileFailed,
+    FileTransfers,
+)
 from tests.anp.sidecar.files import idle, unreached
+from tests.waiting import until
 
 MIB = 1024 * 1024
 TASK = Task(id="t", session="s", requester="did:a", executor="did:b")
@@ -183,6 +192,85 @@ async def test_a_file_comes_with_few_pieces_on_their_way(tmp_path: Path) -> None
     assert not two.taker._asked
 
 
+@pytest.mark.parametrize("is_fast", [True, False])
+async def test_pieces_grow_on_a_fast_line_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_fast: bool
+) -> None:
+    """On a slow one other frames would wait for them for too long."""
+    two = await two_in(tmp_path, size=12 * MIB)
+    line = two.line(max_message=16 * MIB)
+    monkeypatch.setattr(transfers, "FAST", 60 if is_fast else 0)
+    await two.taker.whole(two.kept)
+    assert two.has_it()
+    steps = {b - a for a, b in zip(line.asked, line.asked[1:], strict=False)}
+    assert steps == ({PIECE, MOST_PIECE} if is_fast else {PIECE})
+
+
+async def test_a_peer_with_smaller_pieces_is_asked_for_those(tmp_path: Path) -> None:
+    """Such as a daemon from before pieces grew."""
+    two = await two_in(tmp_path, size=12 * MIB)
+    line = two.line(max_message=16 * MIB)
+
+    def cut(told: Acknowledgement) -> Operation:
+        piece = told.piece
+        assert piece is not None
+        return replace(told, piece=replace(piece, data=piece.data[:PIECE]))
+
+    two.tamper = cut
+    await two.taker.whole(two.kept)
+    assert two.has_it()
+    # One window is asked for in vain, and not one for each piece.
+    assert len(line.asked) <= 12 * MIB // PIECE + 2 * WINDOW
+
+
+async def test_the_next_piece_is_asked_for_while_one_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = await two_in(tmp_path, size=12 * BLOCK)
+    line, writing, go_on = two.line(), threading.Event(), threading.Event()
+    before = SealedWriter.append
+
+    def slow(writer: SealedWriter, data: bytes) -> None:
+        writing.set()
+        assert go_on.wait(10)
+        before(writer, data)
+
+    monkeypatch.setattr(SealedWriter, "append", slow)
+    coming = asyncio.create_task(two.taker.whole(two.kept))
+    # The window, and one for the piece that is being written.
+    await until(lambda: writing.is_set() and len(line.asked) == WINDOW + 1)
+    go_on.set()
+    await coming
+    assert two.has_it()
+
+
+async def test_a_stop_waits_for_the_piece_that_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread would write to a file that is closed, or to the next one opened."""
+    two = await two_in(tmp_path)
+    two.line()
+    writing, go_on = threading.Event(), threading.Event()
+    before = SealedWriter.append
+    written: list[int] = []
+
+    def slow(writer: SealedWriter, data: bytes) -> None:
+        writing.set()
+        assert go_on.wait(10)
+        before(writer, data)
+        written.append(writer.size)
+
+    monkeypatch.setattr(SealedWriter, "append", slow)
+    two.taker.start(two.kept)
+    await until(writing.is_set)
+    closing = asyncio.create_task(two.taker.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+    go_on.set()
+    await closing
+    assert written == [PIECE]
+
+
 async def test_it_goes_on_from_its_byte_when_a_line_breaks(tmp_path: Path) -> None:
     two = await two_in(tmp_path)
     first = two.line()
@@ -232,7 +320,7 @@ async def test_a_peer_that_lies_gives_no_file(tmp_path: Path, fault: str) -> Non
             "offset": replace(piece, offset=piece.offset + 1),
             "nothing": None,
             "empty": replace(piece, data=b""),
-            "long": FilePiece(offset=piece.offset, data=piece.data + b"x"),
+            "long": FilePiece(offset=piece.offset, data=bytes(piece.data) + b"x"),
         }
         return replace(told, piece=lies[fault])
 

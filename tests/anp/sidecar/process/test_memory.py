@@ -50,3 +50,22 @@ def test_another_system_is_left_alone(
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     assert not keep_freed_memory()
+
+
+# In a process of its own: the collector would pass over what other tests left.
+ASIDE = """
+import gc
+from anp.sidecar.process.memory import set_aside
+before = gc.get_freeze_count()
+circle = []
+circle.append(circle)
+del circle
+set_aside()
+print(gc.get_freeze_count() > before + 1_000, len(gc.get_objects()) < 1_000)
+"""
+
+
+def test_what_lasts_is_looked_at_no_more() -> None:
+    run = [sys.executable, "-c", ASIDE]
+    told = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    assert told == "True True\n"

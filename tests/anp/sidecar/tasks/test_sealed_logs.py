@@ -60,3 +60,41 @@ def test_a_content_in_another_place_or_of_another_identity_is_refused(
     with pytest.raises(RecordError, match="cannot be opened"):
         SealedLogs(store, bytes(32)).log("a1")
     store.close()
+
+
+def test_a_name_is_remembered_until_names_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every operation of a peer looks for its session by several names."""
+    store = open_store(tmp_path / "store", owner="did:key:z")
+    logs = SealedLogs(store, SECRET)
+    one, two = "1" * 64, "2" * 64
+    assert (logs.log_named(one), logs.names) == (None, {one: None})
+    logs.append_log(change(names=(one,)))
+    assert logs.names == {}
+    assert (logs.log_named(one), logs.log_named(two)) == ("a1", None)
+    # What changes no name leaves them.
+    logs.append_log(LogChange(log="a1", after=2, at=2.0, events=(b"3",)))
+    assert logs.names == {one: "a1", two: None}
+    monkeypatch.setattr("anp.sidecar.tasks.sealed_logs.MAX_NAMES", 2)
+    assert logs.log_named("3" * 64) is None
+    assert logs.names == {"3" * 64: None}
+    logs.drop_log("a1")
+    assert logs.names == {}
+    assert logs.log_named(one) is None
+    store.close()
+
+
+def test_a_look_up_that_a_write_overtakes_is_not_remembered(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "store", owner="did:key:z")
+    logs = SealedLogs(store, SECRET)
+    name, look = "1" * 64, store.log_named
+
+    def overtaken(name: str) -> tuple[str, str | None] | None:
+        found = look(name)
+        logs.append_log(change(names=(name,)))
+        return found
+
+    store.log_named = overtaken  # type: ignore[method-assign]
+    assert (logs.log_named(name), logs.names) == (None, {})
+    store.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 from asyncio import StreamReader as Reader
 from asyncio import StreamWriter as Writer
 from typing import Any
@@ -43,6 +44,29 @@ async def test_a_real_connection_answers_and_is_closed() -> None:
         assert await asked.ask(QUESTION) == {"colour": "green"}
         await asked.close()
         await ended.wait()
+
+
+async def test_connections_are_made_once_and_not_on_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[bool] = []
+    make = ModelEndpoint._connection
+
+    def watched(self: ModelEndpoint) -> object:
+        made.append(threading.current_thread() is threading.main_thread())
+        return make(self)
+
+    monkeypatch.setattr(ModelEndpoint, "_connection", watched)
+
+    async def serve(_reader: Reader, writer: Writer) -> None:
+        writer.write(GOOD)
+
+    async with asyncio.timeout(20), server(serve) as url:
+        asked = at(url)
+        await asyncio.gather(asked.prepare(), asked.prepare())
+        assert await asked.ask(QUESTION) == {"colour": "green"}
+        await asked.close()
+    assert made == [False]
 
 
 async def test_a_proxy_of_the_environment_is_not_used_on_this_machine(
