@@ -284,7 +284,9 @@ def test_errors_have_the_codes_that_a_document_lists(codes: list[Any]) -> None:
     assert len(compared_provider(plan, InWorker(source), [request], [])) == len(CODES)
     assert (
         codes[1]
-        == json.loads(plan.fail(plan.begin(request), 404, ""))["status"]["code"]
+        == json.loads(plan.fail(plan.begin(read_message(request)), 404, ""))["status"][
+            "code"
+        ]
     )
 
 
