@@ -2,6 +2,7 @@
 
 * `errors`: the errors of the package, one class for each reaction.
 * `exact_numbers`: numbers of JSON with all their digits.
+* `long_texts`: long texts in JSON, without a second copy of them.
 * `strict_json`: JSON as RFC 8259 has it, within limits, and in canonical form.
 * `messages`: the meta messages, parsed and rendered (ANP-16 to ANP-69).
 * `need`: needs, capabilities, roles and the key of a need.

@@ -218,8 +218,14 @@ class Validator(Protocol):
         """Check a value against a schema."""
         ...
 
-    async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
-        """Check bytes that should be JSON against a schema."""
+    async def validate_json(
+        self, schema: Schema, data: bytes, values: Json = None
+    ) -> list[str]:
+        """Check bytes that should be JSON against a schema.
+
+        Args:
+            values: What they say, if somebody read them as strict JSON already.
+        """
         ...
 
     def fits(self, schema: Schema, data: bytes, value: Json) -> bool:

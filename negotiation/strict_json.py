@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import ExactEncoder, read_number
+from negotiation.long_texts import LONG, STAND_IN, take_out, write_bytes, written_size
 
 __all__ = [
     "Json",
@@ -46,12 +50,35 @@ def parse_json(data: bytes | str, *, max_size: int, max_depth: int = MAX_DEPTH) 
     Raises:
         JsonError: The reason quotes nothing of the text.
     """
+    if isinstance(data, bytes) and LONG < len(data) <= max_size:
+        found = take_out(data)
+        if found is not None:
+            with contextlib.suppress(JsonError):
+                return _parse_rest(*found, max_depth)
+            # What is wrong with it is said of all of it.
     text = _decode(data, max_size)
+    # A caller that has let go of the bytes needs no room for them any more.
+    del data
+    return _parse(text, _DECODER, max_depth)
+
+
+def _parse_rest(rest: bytes, texts: list[str], max_depth: int) -> Json:
+    """Parse JSON whose long texts were taken out; see `take_out`."""
+    left = deque(texts)
+
+    def constant(name: str) -> str:
+        return left.popleft() if name == STAND_IN.decode() else _refuse_constant(name)
+
+    decoder = _strict_decoder(constant)
+    return _parse(_decode(rest, len(rest)), decoder, max_depth)
+
+
+def _parse(text: str, decoder: json.JSONDecoder, max_depth: int) -> Json:
     try:
         if text.startswith("\ufeff"):
             said = "Unexpected UTF-8 BOM (decode using utf-8-sig)"
             raise json.JSONDecodeError(said, text, 0)
-        value: Json = _DECODER.decode(text)
+        value: Json = decoder.decode(text)
     except RecursionError:
         raise JsonError(f"nested deeper than {max_depth} levels") from None
     except json.JSONDecodeError as exc:
@@ -74,7 +101,7 @@ def canonical_json(value: Json) -> bytes:
         JsonError: `value` is not JSON, or cannot be written as UTF-8.
     """
     try:
-        return _CANONICAL.encode(value).encode("utf-8")
+        return write_bytes(_CANONICAL, value)
     except RecursionError:
         raise JsonError("nested too deep to be written") from None
     except (TypeError, ValueError) as exc:
@@ -84,15 +111,13 @@ def canonical_json(value: Json) -> bytes:
 def largest_json(value: Json) -> int:
     """Return a bound of the bytes that `json.dumps` makes of a value.
 
-    It is close for plain text, and looks at a long one without copying it.
+    It is close for ASCII, and looks at a long text without copying it.
     """
     size, left = 0, [value]
     while left:
         one = left.pop()
         if isinstance(one, str):
-            # An escape of a plain character has two bytes, that of an emoji twelve.
-            plain = one.isascii() and one.isprintable()
-            size += 4 + len(one) * (2 if plain else 12)
+            size += 2 + written_size(one)
         elif isinstance(one, dict):
             size += 4 + 2 * len(one)
             left += [*one, *one.values()]
@@ -161,13 +186,17 @@ def _refuse_constant(name: str) -> NoReturn:
     raise JsonError(f"{name} is not JSON")
 
 
+def _strict_decoder(constant: Callable[[str], Any]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=_object,
+        parse_int=_integer,
+        parse_float=_float,
+        parse_constant=constant,
+    )
+
+
 # Made once: `json.loads` and `json.dumps` with options make new ones for each call.
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_object,
-    parse_int=_integer,
-    parse_float=_float,
-    parse_constant=_refuse_constant,
-)
+_DECODER: Final = _strict_decoder(_refuse_constant)
 _CANONICAL: Final = ExactEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )

@@ -286,6 +286,8 @@ class Link:
         sent = self._core.send_frame(
             channel_id, frame, now=read_clocks(), message_id=message_id
         )
+        # It may be long, and is there encrypted by now.
+        del frame
         self._pump()
         return sent
 

@@ -21,7 +21,7 @@ from anp.channel.admission import Guest
 from anp.channel.channel import Channel, read_clocks
 from anp.channel.core.link_core import LinkCore
 from anp.channel.stranger_work import StrangerWork
-from anp.wire.envelopes import is_binary
+from anp.wire.envelopes import LONG, is_binary
 
 __all__ = ["DROP_TIME", "FAREWELL", "Pipe", "PromptConnection", "Reader", "framed"]
 
@@ -35,6 +35,10 @@ FAREWELL = "shutting down"
 _TEXT: Final = 0x80 | Opcode.TEXT
 _BINARY: Final = 0x80 | Opcode.BINARY
 _MASKED: Final = 0x80
+_MASK_SIZE: Final = 4
+_PIECE: Final = 64 * 1024
+"Bytes of a long message that are masked and written at once; the mask ends with them."
+
 _LENGTH_2: Final = Struct(">H")
 _LENGTH_8: Final = Struct(">Q")
 _LONG: Final = 64 * 1024
@@ -89,11 +93,11 @@ class Pipe:
         # nothing waits, so it need not wait either.
         data = text.encode() if isinstance(text, str) else text
         protocol = connection.protocol
-        head, content = framed(data, masked=protocol.side is Side.CLIENT)
-        if len(content) < _LONG:
-            protocol.writes.append(head + content)
-        else:
-            protocol.writes += head, content
+        masked = protocol.side is Side.CLIENT
+        if len(data) > LONG:
+            self._send_long(data, masked=masked)
+            return
+        protocol.writes.append(b"".join(framed(data, masked=masked)))
         if self._is_due:
             return
         if connection.heard:
@@ -108,20 +112,21 @@ class Pipe:
         """Send with one write all that was put since the last one."""
         self._is_due = False
         connection = self.connection
-        if connection.protocol.state is not State.OPEN:
+        if connection.protocol.state is State.OPEN:
+            connection.transport.write(b"".join(connection.protocol.data_to_send()))
+        else:
             connection.send_data()
-            return
-        short: list[bytes] = []
-        for data in connection.protocol.data_to_send():
-            if len(data) < _LONG:
-                short.append(data)
-                continue
-            # A long one is not copied into one piece with the others.
-            connection.transport.write(b"".join(short))
-            connection.transport.write(data)
-            short = []
-        if short:
-            connection.transport.write(b"".join(short))
+
+    def _send_long(self, data: bytes, *, masked: bool) -> None:
+        """Send all that was put, and a long message without another copy of it."""
+        self.connection.heard = False
+        self._send_put()
+        mask = os.urandom(_MASK_SIZE) if masked else b""
+        write, view = self.connection.transport.write, memoryview(data)
+        write(_head_of(data, masked=masked) + mask)
+        for at in range(0, len(data), _PIECE):
+            piece = view[at : at + _PIECE]
+            write(_apply_mask(piece, mask) if masked else piece)
 
     def finish(self) -> None:
         """Have `write` return when everything before is sent."""
@@ -205,10 +210,14 @@ class PromptConnection(Connection):
             isinstance(event, Frame)
             and event.fin
             and (event.opcode is Opcode.TEXT or event.opcode is Opcode.BINARY)
-            and self._is_prompt
-            and self._taken(bytes(event.data), is_text=event.opcode is Opcode.TEXT)
         ):
-            return
+            # The library's parser holds a frame until the next one comes, which may be
+            # an hour; so what is in it goes on without it.
+            data, event.data = bytes(event.data), b""
+            is_text = event.opcode is Opcode.TEXT
+            if self._is_prompt and self._taken(data, is_text=is_text):
+                return
+            event = Frame(event.opcode, data)
         super().process_event(event)
 
     def _take_whole(self, data: bytes | bytearray) -> bytes | bytearray:
@@ -292,18 +301,22 @@ def framed(data: bytes, *, masked: bool) -> tuple[bytes, bytes]:
     Returns:
         The head of the frame, and its content.
     """
+    head = _head_of(data, masked=masked)
+    if not masked:
+        return head, data
+    mask = os.urandom(_MASK_SIZE)
+    return head + mask, _apply_mask(data, mask)
+
+
+def _head_of(data: bytes, *, masked: bool) -> bytes:
+    """Return the beginning of a message's one frame, up to its mask."""
     kind, bit = _BINARY if is_binary(data) else _TEXT, _MASKED if masked else 0
     size = len(data)
     if size < 126:
-        head = bytes((kind, bit | size))
-    elif size < 2**16:
-        head = bytes((kind, bit | 126)) + _LENGTH_2.pack(size)
-    else:
-        head = bytes((kind, bit | 127)) + _LENGTH_8.pack(size)
-    if not masked:
-        return head, data
-    mask = os.urandom(4)
-    return head + mask, _apply_mask(data, mask)
+        return bytes((kind, bit | size))
+    if size < 2**16:
+        return bytes((kind, bit | 126)) + _LENGTH_2.pack(size)
+    return bytes((kind, bit | 127)) + _LENGTH_8.pack(size)
 
 
 class Reader:
@@ -354,7 +367,11 @@ class Reader:
                     if self._guest.stranger:
                         # Others have their turn even when there is nothing to wait for.
                         await asyncio.sleep(0)
-                await self.turn(partial(self._receive, text))
+                piece = partial(self._receive, text)
+                # It may be long, and the next one may take an hour to come.
+                del text
+                await self.turn(piece)
+                del piece
                 self._pump()
 
     def settle(self) -> None:

@@ -13,6 +13,7 @@ import json
 import re
 from binascii import a2b_base64, b2a_base64
 from functools import lru_cache
+from io import BytesIO
 from struct import Struct
 from typing import Final
 
@@ -34,6 +35,7 @@ from anp.wire.moment import second_text
 
 __all__ = [
     "EXTENSION_BINARY",
+    "LONG",
     "EnvelopeWriter",
     "binary_key_id",
     "is_binary",
@@ -42,6 +44,9 @@ __all__ = [
 
 EXTENSION_BINARY: Final = "binary"
 "Name of our extension for envelopes without base64 and JSON."
+
+LONG: Final = 64 * 1024
+"Bytes of a frame from which `EnvelopeWriter.write_long` is worth it."
 
 _MARK_BYTE: Final = 1
 "First byte of a binary envelope; no JSON text begins with it."
@@ -285,18 +290,43 @@ class EnvelopeWriter:
             )
         )
 
+    def write_long(
+        self,
+        header: bytes,
+        data: bytes,
+        *,
+        message_id: str,
+        iv: bytes,
+        unix_ns: int,
+    ) -> bytes:
+        """Return what `write` returns for `header + data` in the binary form.
+
+        It is encrypted where it stands: otherwise the data would be there three more
+        times, with its header, encrypted, and behind all that goes before.
+        """
+        start = self._binary_start(message_id, unix_ns)
+        made = BytesIO(b"".join((start, iv, header, data, bytes(TAG_SIZE))))
+        with made.getbuffer() as view, view[len(start) + IV_SIZE :] as sealed:
+            # GCM may write over its input: each block is read before.
+            self._cipher.encrypt_into(iv, sealed[:-TAG_SIZE], start, sealed)
+        return made.getvalue()
+
     def _written_binary(
         self, plaintext: bytes, message_id: str, iv: bytes, unix_ns: int
     ) -> bytes:
+        start = self._binary_start(message_id, unix_ns)
+        return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
+
+    def _binary_start(self, message_id: str, unix_ns: int) -> bytes:
+        """Return all of a binary message that stands before its iv."""
         name = message_id.encode()
-        start = b"".join(
+        return b"".join(
             (
                 self._head,
                 _write_time_and_length(unix_ns // 1_000_000, len(name)),
                 name,
             )
         )
-        return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
 
 
 def _part(data: bytes, begin: int, end: int) -> bytes | memoryview:

@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import partial
+from io import BytesIO
 from typing import Final, NamedTuple
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.algorithms import AES128
+from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import (
@@ -39,8 +43,10 @@ __all__ = [
     "encode_frame",
     "encrypt",
     "find_format",
+    "frame_header",
     "frame_of",
     "open_envelope",
+    "open_long",
     "open_sealed",
     "seal",
 ]
@@ -118,8 +124,12 @@ def encode_frame(frame: Frame, frame_format: FrameFormat = FORMAT_1_0) -> bytes:
     Args:
         frame_format: That of the channel, which its handshake has settled.
     """
-    header = _HEADERS[frame.protocol_type]
-    return header.ljust(frame_format.header_size, b"\0") + frame.data
+    return frame_header(frame, frame_format) + frame.data
+
+
+def frame_header(frame: Frame, frame_format: FrameFormat) -> bytes:
+    """Return what `encode_frame` puts before the protocol data."""
+    return _HEADERS[frame.protocol_type].ljust(frame_format.header_size, b"\0")
 
 
 def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
@@ -140,6 +150,39 @@ def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
             f"a frame of {len(data)} bytes, without a header of {size}",
         )
     return frame_of((_TYPES[data[0] >> _TYPE_SHIFT], data[size:]))
+
+
+def open_long(
+    keys: SessionKeys, data: OpenData, frame_format: FrameFormat
+) -> tuple[Frame, int]:
+    """Return the frame in a long message, and the bytes of its plaintext.
+
+    It is what `decode_frame` makes of what `open_sealed` returns, without a plaintext
+    that has the header before the data: that would be there once more.
+
+    Raises:
+        PeerError: `DECRYPTION_FAILED`.
+    """
+    content = memoryview(data.content)
+    sealed, size = content[:-TAG_SIZE], frame_format.header_size
+    mode = GCM(data.nonce, bytes(content[-TAG_SIZE:]))
+    opening = Cipher(AES128(keys.receive_key), mode).decryptor()
+    opening.authenticate_additional_data(data.covered or b"")
+    header = opening.update(sealed[:size])
+    made = BytesIO(bytes(len(sealed) - size))
+    with made.getbuffer() as buffer:
+        opening.update_into(sealed[size:], buffer)
+    try:
+        # Nothing of it is looked at before.
+        opening.finalize()
+    except InvalidTag:
+        raise _not_fitting() from None
+    kind = _TYPES[header[0] >> _TYPE_SHIFT]
+    return Frame(kind, made.getvalue()), len(sealed)
+
+
+def _not_fitting() -> PeerError:
+    return PeerError(ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext")
 
 
 def encrypt(cipher: AESGCM, plaintext: bytes, *, iv: bytes) -> dict[str, str]:
@@ -168,9 +211,7 @@ def open_sealed(cipher: AESGCM, data: OpenData) -> bytes:
     try:
         return cipher.decrypt(nonce, content, covered)
     except InvalidTag:
-        raise PeerError(
-            ErrorCode.DECRYPTION_FAILED, "the tag does not fit the ciphertext"
-        ) from None
+        raise _not_fitting() from None
 
 
 def seal(

@@ -78,21 +78,26 @@ class MessageJudge:
         return values if isinstance(values, dict) else {}
 
     async def findings(
-        self, kind: MessageKind, schema: Schema, data: bytes
+        self, kind: MessageKind, schema: Schema, data: bytes, values: Json = None
     ) -> list[str]:
         """Return the faults of `data` as a message with values of `schema`.
+
+        Args:
+            values: What the bytes say as strict JSON, if they were read already.
 
         Raises:
             HalfError: The half had to be stopped; the bytes may still be right.
         """
         if self._is_json:
-            return await self._validator.validate_json(schema, data)
+            return await self._validator.validate_json(schema, data, values)
         read = await self._read(kind, data)
         if isinstance(read, _Unreadable):
             return [read.reason]
         return await self._validator.validate(schema, read.value)
 
-    async def judge(self, kind: MessageKind, data: bytes) -> list[str]:
+    async def judge(
+        self, kind: MessageKind, data: bytes, values: Json = None
+    ) -> list[str]:
         """Return the faults of `data` as a message of the document.
 
         A response that reports an error need not have the result; one that reports
@@ -103,7 +108,8 @@ class MessageJudge:
             HalfError: See `findings`.
         """
         if kind is MessageKind.REQUEST:
-            return await self.findings(kind, self._document.request_schema, data)
+            wanted = self._document.request_schema
+            return await self.findings(kind, wanted, data, values)
         if kind is MessageKind.UPDATE:
             schema = self._document.update_schema
             if schema is None:

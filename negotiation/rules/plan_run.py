@@ -19,6 +19,7 @@ from negotiation.document.layout import ResponseLayout, find_layout
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import HalfError, JsonError
 from negotiation.exact_numbers import ExactEncoder
+from negotiation.long_texts import write_bytes
 from negotiation.mind import Demand, Offer, Side
 from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
@@ -33,7 +34,16 @@ from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["NotPlanned", "ProviderRun", "RequesterRun", "StartedRequest", "plan_of"]
+__all__ = [
+    "NotPlanned",
+    "ProviderRun",
+    "RequesterRun",
+    "StartedRequest",
+    "Written",
+    "plan_of",
+    "read_message",
+    "write_message",
+]
 
 MAX_SIZE: Final = 1024 * 1024
 "Longest message that a plan reads, in bytes."
@@ -50,7 +60,7 @@ KINDS: Final = {"object": dict, "array": list, "string": str, "boolean": bool}
 FAULTS: Final = (JsonError, LookupError, TypeError, ValueError, RecursionError)
 "Errors of a plan that its source meets as well."
 
-_encode = ExactEncoder(allow_nan=False).encode
+_ENCODER: Final = ExactEncoder(allow_nan=False)
 
 
 class NotPlanned(Exception):
@@ -147,29 +157,28 @@ class RequesterRun:
         except FAULTS as exc:
             raise NotPlanned from exc
 
-    def decode_response(self, data: bytes) -> ReadResponse:
-        """Return a response with its message id, and its result or its error.
+    def decode_response(self, response: Json) -> dict[str, Any]:
+        """Return the message id of a response, and its result or its error.
 
         Raises:
             NotPlanned: It is an update, or the source has to try it.
         """
         layout, crossing = self._fit.layout, self._fit.response
         try:
-            response = _parsed(data)
+            response = _object(response)
             message_id = _id_of(response, layout.message_id)
             if layout.update is not None and layout.update.mark in response:
                 raise NotPlanned
             if not _says_good(layout.response, response):
                 error = _error_of(layout.response, response)
-                told = {"message_id": message_id, "error": error}
-                return ReadResponse(told, response)
+                return {"message_id": message_id, "error": error}
             place = crossing.place
             values = _values(response, layout.response.taken, place)
             _expect(values, self._response_kind)
             result = _Conversion(Unplaced.DROPPED).apply(crossing.plan.step, values)
         except FAULTS as exc:
             raise NotPlanned from exc
-        return ReadResponse({"message_id": message_id, "result": result}, response)
+        return {"message_id": message_id, "result": result}
 
 
 class Written(NamedTuple):
@@ -180,16 +189,6 @@ class Written(NamedTuple):
 
     values: dict[str, Any]
     "The same before it was written."
-
-
-class ReadResponse(NamedTuple):
-    """A response that was read."""
-
-    told: dict[str, Any]
-    "Its `message_id`, with `result` or `error`."
-
-    values: dict[str, Any]
-    "All of it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +211,7 @@ class ProviderRun:
             fit.layout.response.good, fit.response.place, fit.action
         )
 
-    def begin(self, data: bytes) -> StartedRequest:
+    def begin(self, request: Json) -> StartedRequest:
         """Read a request.
 
         Raises:
@@ -220,7 +219,7 @@ class ProviderRun:
         """
         layout, crossing = self._fit.layout, self._fit.request
         try:
-            request = _parsed(data)
+            request = _object(request)
             message_id = _id_of(request, layout.message_id)
             values = _values(request, layout.request.taken, crossing.place)
             _expect(values, _kind(crossing.place))
@@ -271,7 +270,7 @@ class ProviderRun:
         }
         try:
             _check_scalar(words)
-            return _encode(_tree(response.bad, slots, own)).encode()
+            return write_message(_tree(response.bad, slots, own))
         except FAULTS as exc:
             raise NotPlanned from exc
 
@@ -304,7 +303,7 @@ class _Message:
         else:
             # The protocol's fields come last, so that no value can overwrite them.
             tree = {**values, **tree}
-        return Written(_encode(tree).encode(), tree)
+        return Written(write_message(tree), tree)
 
 
 def _tree(
@@ -431,8 +430,20 @@ class _Conversion:
         return result
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
-    value = parse_json(data, max_size=MAX_SIZE)
+def read_message(data: bytes) -> Json:
+    """Return what a message says; None if it is no JSON, or too long for a plan."""
+    try:
+        return parse_json(data, max_size=MAX_SIZE)
+    except JsonError:
+        return None
+
+
+def write_message(values: Json) -> bytes:
+    """Return a message as plans write it; ValueError for what is no JSON."""
+    return write_bytes(_ENCODER, values)
+
+
+def _object(value: Json) -> dict[str, Any]:
     _expect(value, dict)
     assert isinstance(value, dict)
     return value

@@ -347,7 +347,7 @@ class Untried:
 class Unjudged(Protocol):
     """A protocol that sends and takes whatever its half makes of it."""
 
-    async def judge(self, kind: Any, data: bytes) -> list[str]:
+    async def judge(self, kind: Any, data: bytes, values: Any = None) -> list[str]:
         """Find nothing."""
         return []
 

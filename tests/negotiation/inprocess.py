@@ -125,7 +125,9 @@ class JsonschemaValidator:
     def fits(self, schema: Schema, data: bytes, value: Json) -> bool:
         return False
 
-    async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
+    async def validate_json(
+        self, schema: Schema, data: bytes, values: Json = None
+    ) -> list[str]:
         try:
             value = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as exc:

@@ -19,6 +19,7 @@ from anp.errors import AnpError, ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import IV_SIZE, Envelope, EnvelopeHead, OpenData
 from anp.wire.envelopes import (
     EXTENSION_BINARY,
+    LONG,
     EnvelopeWriter,
     binary_key_id,
     is_binary,
@@ -30,6 +31,8 @@ from anp.wire.frames import (
     check_envelope_version,
     decode_frame,
     encode_frame,
+    frame_header,
+    open_long,
     open_sealed,
 )
 from anp.wire.keys import SessionKeys
@@ -433,6 +436,14 @@ class OpenChannel:
         self._sent += 1
         if not self.proved and len(self.sent_ids) < MAX_UNPROVED:
             self.sent_ids.add(message_id)
+        if self._takes_binary and len(frame.data) > LONG:
+            return self._writer.write_long(
+                frame_header(frame, self.opened.frame_format),
+                frame.data,
+                message_id=message_id,
+                iv=iv,
+                unix_ns=now.unix_ns,
+            )
         return self._writer.write(
             encode_frame(frame, self.opened.frame_format),
             message_id=message_id,
@@ -466,7 +477,12 @@ class OpenChannel:
             raise PeerError(
                 ErrorCode.NOT_ALLOWED, "a binary message, which was not agreed on"
             )
-        plaintext = open_sealed(self.keys.receive_cipher, data)
+        frame, plaintext = None, b""
+        if len(data.content) > LONG:
+            frame, size = open_long(self.keys, data, self.opened.frame_format)
+        else:
+            plaintext = open_sealed(self.keys.receive_cipher, data)
+            size = len(plaintext)
         # Only what decrypts is remembered, or anybody could fill the memory.
         if self._window is not None:
             counter = counter_of(data.nonce)
@@ -477,8 +493,6 @@ class OpenChannel:
         elif self._seen_ivs is not None:
             self._seen_ivs.check(data.nonce)
         agreed = self._max_message
-        if agreed is not None and len(plaintext) > agreed:
-            raise FrameOverLimit(
-                f"a frame of {len(plaintext)} bytes, agreed were {agreed}"
-            )
-        return decode_frame(plaintext, self.opened.frame_format)
+        if agreed is not None and size > agreed:
+            raise FrameOverLimit(f"a frame of {size} bytes, agreed were {agreed}")
+        return frame or decode_frame(plaintext, self.opened.frame_format)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from anp.protocols.timestamps import read_timestamp, write_timestamp
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import ExactEncoder
+from negotiation.long_texts import write_bytes
 from negotiation.strict_json import Json, parse_json
 
 __all__ = [
@@ -270,7 +271,7 @@ def build_message(envelope: EnvelopeMessage, *, max_size: int) -> bytes:
     if metadata:
         value["metadata"] = metadata
     try:
-        data = _ENCODER.encode(value).encode("utf-8")
+        data = write_bytes(_ENCODER, value)
     except (TypeError, ValueError, RecursionError) as exc:
         raise JsonError(f"cannot be written as JSON: {type(exc).__name__}") from None
     if len(data) > max_size:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from starlette.responses import JSONResponse
 
 from negotiation.exact_numbers import ExactEncoder
+from negotiation.long_texts import write_bytes
 
 __all__ = ["LEFT_OUT", "JsonAnswer", "fields_of"]
 
@@ -31,7 +32,10 @@ class JsonAnswer(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Return the JSON as bytes; numbers that JSON does not know are refused."""
-        return _ENCODER.encode(content).encode("utf-8")
+        if is_dataclass(content):
+            # Long texts in it are found then.
+            content = fields_of(content)
+        return write_bytes(_ENCODER, content)
 
 
 def fields_of(answer: Any) -> dict[str, Any]:

@@ -151,4 +151,5 @@ class PlainCycle(RequestResponseCycle):
             self.transport.write(head + body)
         else:
             self.transport.write(head)
-            self.transport.write(body)
+            # A view, so that the part which has to wait is not copied twice.
+            self.transport.write(memoryview(body))

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -23,7 +23,8 @@ from anp.errors import ErrorKind
 from anp.sidecar.api.answers import JsonAnswer
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from negotiation.errors import JsonError
-from negotiation.strict_json import Json, parse_json
+from negotiation.long_texts import LONG
+from negotiation.strict_json import Json, canonical_json, parse_json
 
 __all__ = [
     "BYTES_TYPE",
@@ -254,12 +255,8 @@ def endpoint_of(operation: Operation) -> Endpoint:
             what = f"{operation.method} {operation.path}"
             check_scope(request, operation.scope, what=what)
             _check_query(operation, request)
-            given: list[object] = []
-            if operation.body is not None:
-                given.append(await read_body(operation.body, request))
-            elif operation.raw_body:
-                given.append(await _read(request, operation.raw_body))
-            answer = await operation.handler(request, *given)
+            # Nothing here holds the body, which may be long, while it is worked on.
+            answer = await operation.handler(request, *await _given(operation, request))
             if isinstance(answer, Response):
                 return answer
             return JsonAnswer(answer)
@@ -269,6 +266,15 @@ def endpoint_of(operation: Operation) -> Endpoint:
             return problem_response(problem_of(exc))
 
     return endpoint
+
+
+async def _given(operation: Operation, request: Request) -> tuple[object, ...]:
+    """Return what a handler gets beside the request; ApiError as `read_body`."""
+    if operation.body is not None:
+        return (await read_body(operation.body, request),)
+    if operation.raw_body:
+        return (await _read(request, operation.raw_body),)
+    return ()
 
 
 def give_scope(request: Any, scope: LocalScope) -> None:
@@ -369,6 +375,9 @@ def _parse(kind: type, data: bytes) -> object:
         found = parse_json(data, max_size=MAX_BODY)
     except JsonError as exc:
         raise ApiError(400, f"the body is no JSON: {exc}") from exc
+    if len(data) > LONG and isinstance(found, dict):
+        # Not read a second time with what is taken as it is; see below.
+        data = canonical_json(_without_data(kind, found))
     try:
         body = adapter_of(kind).validate_json(data)
     except ValidationError as exc:
@@ -388,6 +397,22 @@ def _with_exact_numbers(body: Any, found: Json) -> object:
         if isinstance(getattr(body, name, None), dict)
     }
     return replace(body, **objects)
+
+
+@functools.cache
+def _data_fields(kind: type) -> frozenset[str]:
+    """Return the names of the fields of a body that are any object of JSON."""
+    hints = get_type_hints(kind)
+    return frozenset(name for name, hint in hints.items() if hint == dict[str, Any])
+
+
+def _without_data(kind: type, found: dict[str, Json]) -> dict[str, Json]:
+    """Return a body with empty objects where any object will do."""
+    data = _data_fields(kind)
+    return {
+        name: {} if name in data and isinstance(value, dict) else value
+        for name, value in found.items()
+    }
 
 
 def _check_query(operation: Operation, request: Request) -> None:

@@ -21,7 +21,7 @@ from anp.channel.core.events import FrameReceived
 from anp.identity.dids import canonical_did
 from anp.sidecar.bound.dialogue import Answers, DialogueShell
 from anp.sidecar.bound.examiner import Examiner
-from anp.sidecar.bound.exchanges import Exchange, Exchanges
+from anp.sidecar.bound.exchanges import LONG, Exchange, Exchanges
 from anp.sidecar.bound.repairer import Repairer
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.halves.workshop import Workshop
@@ -154,7 +154,14 @@ class BoundChannel(Answers):
     # Exchanges.
 
     def _keep(self, exchange: Exchange) -> None:
-        self._exchanges.keep(exchange, now=time.monotonic())
+        if self._is_lean(exchange):
+            self._exchanges.drop(exchange)
+        else:
+            self._exchanges.keep(exchange, now=time.monotonic())
+
+    def _is_lean(self, exchange: Exchange) -> bool:
+        is_long = exchange.lean or exchange.size > LONG
+        return is_long and self.protocol.is_plan and not exchange.verification
 
     def _find(self, reference: str | None) -> Exchange | None:
         return self._exchanges.find(reference or "", now=time.monotonic())
@@ -164,7 +171,7 @@ class BoundChannel(Answers):
     async def judge_fault(self, reference: str | None, description: str) -> Fault:
         """Judge a message of ours that the peer complains about (ANP-60)."""
         exchange = self._find(reference)
-        data = None if exchange is None else self._ours(exchange)
+        data = None if exchange is None else await self._ours(exchange)
         if exchange is None or data is None:
             return PeerFault("the message in question is not, or no longer, kept")
         fault: Fault
@@ -209,7 +216,7 @@ class BoundChannel(Answers):
         """Return the need or the offer that our half serves."""
 
     @abstractmethod
-    def _ours(self, exchange: Exchange) -> bytes | None:
+    async def _ours(self, exchange: Exchange) -> bytes | None:
         """Return the message that our half made in an exchange, or None."""
 
     async def _differences(self, exchange: Exchange) -> list[str]:

@@ -13,14 +13,23 @@ from typing import Any
 
 from anp.sidecar.bound.work import ServedCall
 from negotiation.errors import NOT_RUN, CapabilityFailed
+from negotiation.strict_json import Json
 
-__all__ = ["Exchange", "Exchanges", "RecordedCall"]
+__all__ = ["LONG", "Exchange", "Exchanges", "RecordedCall"]
 
 MAX_KEPT = 64
 "Exchanges of one channel that are kept."
 
 MAX_AGE = 300.0
 "Seconds that an exchange is kept."
+
+LONG = 64 * 1024
+"""Bytes of messages from which an exchange is not kept if a plan made ours.
+
+Code that a model wrote may have to be repaired, and then makes its message anew from
+what was kept. A plan is proved to write what the document wants, so it never is; and of
+a long exchange the messages, arguments and outputs would be in memory five times.
+"""
 
 MAX_BYTES = 4 * 1024 * 1024
 "Most bytes of messages kept for one channel; large ones leave earlier."
@@ -85,8 +94,21 @@ class Exchange:
     verification: bool = False
     "True when it went over PT=11, so that fixtures stood in for capabilities."
 
+    values: Json = None
+    "Content of the request, where we answer, as long as nobody works on it."
+
+    lean: bool = False
+    "True if nothing long of it is held any longer than somebody works with it."
+
     problem: str = ""
     "Reason in our words why it was not answered, where we had to answer."
+
+    def hand_over(self) -> tuple[bytes, Json]:
+        """Return request and values; a lean exchange then holds neither any more."""
+        request, values = self.request, self.values
+        if self.lean:
+            self.request, self.values = b"", None
+        return request, values
 
     def claims_too_much(self, answer: bytes) -> bool:
         """Return whether an answer passes on that nothing ran, although something did.
@@ -119,6 +141,11 @@ class Exchanges:
 
     def __iter__(self) -> Iterator[Exchange]:
         return (exchange for exchange, _ in self._kept.values())
+
+    def drop(self, exchange: Exchange) -> None:
+        """Keep an exchange no longer, if it is kept."""
+        if id(exchange) in self._kept:
+            self._drop(id(exchange))
 
     def keep(self, exchange: Exchange, *, now: float) -> None:
         """Keep an exchange, or keep it anew after it has grown."""

@@ -220,7 +220,9 @@ class BoundProvider(BoundChannel):
             seen.is_trial = verification
             if len(self.half.capabilities) == 1:
                 seen.capability = next(iter(self.half.capabilities))
-            exchange = await self._respond(event, call, verification=verification)
+            responding = self._respond(event, call, verification=verification)
+            del event
+            exchange = await responding
             self._note(seen, exchange)
 
     @property
@@ -258,12 +260,17 @@ class BoundProvider(BoundChannel):
             takes_updates=self._takes_updates(event.message_id),
             verification=verification,
         )
+        del event
+        exchange.lean = self._is_lean(exchange)
         if self._failed is not None:
             await self.channel.close(f"its test cases failed: {self._failed}"[:300])
             return exchange
         self._keep(exchange)
         try:
-            findings = await self.protocol.judge("request", exchange.request)
+            exchange.values = self.protocol.read(exchange.request)
+            findings = await self.protocol.judge(
+                "request", exchange.request, exchange.values
+            )
         except NegotiationError as exc:
             await self._cannot(exchange, exc)
             return exchange
@@ -301,7 +308,7 @@ class BoundProvider(BoundChannel):
             )
         else:
             data = await self.protocol.handle(
-                exchange.request,
+                *exchange.hand_over(),
                 on_call or (lambda name, args: self._call(exchange, name, args)),
                 on_stream=self._streaming(exchange) if on_call is None else None,
                 judge_request=False,
@@ -372,10 +379,10 @@ class BoundProvider(BoundChannel):
     async def _call(
         self, exchange: Exchange, name: str, arguments: Any, *, way: WayIn | None = None
     ) -> Any:
-        kept = RecordedCall(name, arguments)
+        kept = RecordedCall(name, None if exchange.lean else arguments)
         ran, exchange.ran = exchange.ran, True
         try:
-            kept.output = await self._parts.capabilities.call(
+            output = await self._parts.capabilities.call(
                 self.half,
                 name,
                 arguments,
@@ -393,7 +400,9 @@ class BoundProvider(BoundChannel):
             raise
         finally:
             exchange.calls.append(kept)
-        return kept.output
+        if not exchange.lean:
+            kept.output = output
+        return output
 
     async def _report(self, exchange: Exchange, findings: list[str]) -> None:
         """Tell the peer that its request breaks the protocol (ANP-56)."""
@@ -436,7 +445,7 @@ class BoundProvider(BoundChannel):
     def _side(self) -> Offer:
         return self._parts.offered(self._peer)
 
-    def _ours(self, exchange: Exchange) -> bytes | None:
+    async def _ours(self, exchange: Exchange) -> bytes | None:
         return exchange.response
 
     async def _differences(self, exchange: Exchange) -> list[str]:

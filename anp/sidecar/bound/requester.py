@@ -137,6 +137,9 @@ class BoundRequester(BoundChannel):
             arguments=arguments,
             revision=self.half.revision,
         )
+        # It may be long, and the answer may take long.
+        del data
+        exchange.lean = self._is_lean(exchange)
         return await self._exchange(exchange, terms or CallTerms(), self._send_request)
 
     async def fetch(self, cut: CutOff, terms: CallTerms) -> Answer:
@@ -227,7 +230,7 @@ class BoundRequester(BoundChannel):
             knows = self.protocol.document.update_schema is not None
             announced = await announce(self.channel, terms, left, knows_updates=knows)
         exchange.request_id = await self.channel.send(
-            ProtocolType.APPLICATION, exchange.request, message_id=announced
+            ProtocolType.APPLICATION, exchange.hand_over()[0], message_id=announced
         )
 
     async def _send_fetch(
@@ -375,7 +378,7 @@ class BoundRequester(BoundChannel):
         waiting = pending[0] if len(pending) == 1 else None
         if not findings and self.dialogue.can_report:
             # Ours or theirs: the schemas do not tell (ANP-9).
-            asked = waiting.exchange.request if waiting is not None else None
+            asked = await self._ours(waiting.exchange) if waiting is not None else None
             doubts = await self.examiner.deviations(asked, data, self.protocol)
             findings = list(doubts)
         if findings and self.dialogue.can_report and self._repairs < MAX_REPAIRS:
@@ -403,8 +406,14 @@ class BoundRequester(BoundChannel):
     def _side(self) -> Demand:
         return self._demand
 
-    def _ours(self, exchange: Exchange) -> bytes:
-        return exchange.request
+    async def _ours(self, exchange: Exchange) -> bytes | None:
+        if exchange.request or exchange.revision != self.half.revision:
+            return exchange.request or None
+        # It was let go of when it was sent, and a plan makes the same message again.
+        assert exchange.message_id is not None
+        assert exchange.arguments is not None
+        half = self.protocol.half
+        return await half.encode_request(exchange.message_id, exchange.arguments)
 
     def _not_at_fault(self, exchange: Exchange, description: str) -> None:
         self._end_call(

@@ -339,6 +339,11 @@ class CallDesk:
 
     def _ended(self, call: KeptCall) -> None:
         """Take note that a call is over, and tell those who wait for it."""
+        if call.key is None:
+            # Only the next request with the same key is compared with this one.
+            call.request = replace(call.request, arguments=None)
+        else:
+            call.size += largest_json(call.request.arguments)
         call.ended = self._clock()
         call.next_attempt = None
         self._over.append(call)
@@ -467,8 +472,8 @@ class CallDesk:
 
 
 def _about_size(result: CallResult) -> int:
-    """Return the bytes of a result, about; the bound of plain text is twice as much."""
-    return largest_json(result.output) // 2
+    """Return the bytes of a result, about."""
+    return largest_json(result.output)
 
 
 def _never_ran(call: KeptCall) -> bool:

@@ -302,9 +302,11 @@ class BoundRequest(Prepared):
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""
         waits_for(WAITING)
-        return await self._bound.exchange(
-            self._message_id, self._data, self._arguments, terms
-        )
+        data, self._data = self._data, b""
+        exchange = self._bound.exchange(self._message_id, data, self._arguments, terms)
+        # Where it is sent anew, it is encoded anew.
+        del data
+        return await exchange
 
     async def reopen(self, requesters: Requesters, target: LinkTarget) -> None:
         """See `Prepared.reopen`."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from negotiation.errors import CapabilityFailed, HalfError
 from negotiation.mind import HalfRunner, OnStream
 from negotiation.rules.plan_run import (
     NotPlanned,
     ProviderRun,
-    ReadResponse,
     RequesterRun,
     StartedRequest,
     Written,
+    read_message,
+    write_message,
 )
+from negotiation.strict_json import Json
 
 __all__ = ["PlannedHalf", "code_told"]
 
@@ -24,6 +27,16 @@ OnCall = Callable[[str, Any], Awaitable[Any]]
 
 MAX_TOLD = 500
 "Characters of a failed capability's words that a half sees, in a worker, too."
+
+
+class ReadResponse(NamedTuple):
+    """A response that was read."""
+
+    told: dict[str, Any]
+    "Its `message_id`, with `result` or `error`."
+
+    values: Json
+    "All of it."
 
 
 def code_told(failure: CapabilityFailed) -> int:
@@ -94,8 +107,9 @@ class PlannedHalf:
         self._check()
         if not isinstance(self._plan, RequesterRun):
             return None
+        values = read_message(data)
         try:
-            return self._plan.decode_response(data)
+            return ReadResponse(self._plan.decode_response(values), values)
         except NotPlanned:
             return None
 
@@ -104,33 +118,48 @@ class PlannedHalf:
         return await (await self._load()).read_message(kind, data)
 
     async def handle_request(
-        self, data: bytes, on_call: OnCall, on_stream: OnStream | None = None
+        self,
+        data: bytes,
+        on_call: OnCall,
+        on_stream: OnStream | None = None,
+        values: Json = None,
     ) -> bytes:
-        """Run the provider half on one request; `on_call` makes its calls."""
+        """Run the provider half on one request; `on_call` makes its calls.
+
+        Args:
+            values: What the bytes say; None if they were not read, or cannot be. With
+                these there need be no bytes: they are written anew where they are
+                needed, which is seldom.
+        """
         self._check()
         if not isinstance(self._plan, ProviderRun):
             return await (await self._load()).handle_request(data, on_call, on_stream)
+        values = values or read_message(data)
         try:
-            started = self._plan.begin(data)
+            started = self._plan.begin(values)
         except NotPlanned:
+            data = data or write_message(values)
             return await (await self._load()).handle_request(data, on_call, on_stream)
+        # It may be long, and the call may take long.
+        data = data if self._unproved else b""
+        answer = None
         try:
             output = await on_call(started.capability, started.arguments)
         except CapabilityFailed as exc:
-            try:
+            replay = _Replay(started, failure=exc)
+            with contextlib.suppress(NotPlanned):
                 return self._plan.fail(started, code_told(exc), exc.told[:MAX_TOLD])
-            except NotPlanned:
-                failed = _Replay(started, failure=exc)
-                return await (await self._load()).handle_request(data, failed.call)
-        replay = _Replay(started, output)
-        try:
-            answer = self._plan.answer(started, output)
-        except NotPlanned:
-            return await (await self._load()).handle_request(data, replay.call)
-        if self._is_due("handle_request"):
-            source = await self._load()
-            _same(answer, await source.handle_request(data, replay.call))
-        return answer
+        else:
+            replay = _Replay(started, output)
+            with contextlib.suppress(NotPlanned):
+                answer = self._plan.answer(started, output)
+        if answer is not None and not self._is_due("handle_request"):
+            return answer
+        data = data or write_message(values)
+        made = await (await self._load()).handle_request(data, replay.call)
+        if answer is not None:
+            _same(answer, made)
+        return made
 
     def _is_due(self, function: str) -> bool:
         """Return whether the source has to repeat this run; once for each function."""

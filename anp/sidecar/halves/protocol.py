@@ -11,6 +11,7 @@ from negotiation.document.message_judge import MessageJudge
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import NOT_RUN, NegotiationError
 from negotiation.mind import HalfRunner, OnStream, Validator
+from negotiation.rules.plan_run import read_message
 from negotiation.strict_json import Json
 
 __all__ = ["Answer", "DoesNotFit", "Protocol", "Update", "UpdateDoesNotFit"]
@@ -75,21 +76,40 @@ class Protocol:
         "True when answers can be told apart, so that many calls may be in flight."
 
     @property
+    def is_plan(self) -> bool:
+        """True if our half is a plan of our rules, which is proved to be right."""
+        return self._planned is not None
+
+    def read(self, data: bytes) -> Json:
+        """Read a message for `judge` and `handle`, so that it is read once.
+
+        Returns:
+            None: It cannot be read, or our half is no plan and works on bytes.
+        """
+        return None if self._planned is None else read_message(data)
+
+    @property
     def reader(self) -> Callable[[str, bytes], Awaitable[dict[str, Any]]] | None:
         """Our half's `read_message`, checked; None when the bytes are JSON."""
         return None if self.document.is_json else self._read
 
     async def judge(
-        self, kind: Literal["request", "response", "update"], data: bytes
+        self,
+        kind: Literal["request", "response", "update"],
+        data: bytes,
+        values: Json = None,
     ) -> list[str]:
         """Return the findings against `data` as a message of the document.
 
         A response may be a good one or one that says error in the document's own way.
 
+        Args:
+            values: What a request says, if `read` has read it.
+
         Raises:
             HalfError: Our `read_message` had to be ended; says nothing about `data`.
         """
-        return await self._judge.judge(MessageKind(kind), data)
+        return await self._judge.judge(MessageKind(kind), data, values)
 
     async def values(self, kind: Literal["request", "response"], data: bytes) -> Json:
         """Return the values of a message, for comparing; it may break the schemas.
@@ -115,14 +135,17 @@ class Protocol:
             DoesNotFit: The arguments do not give a request of this document.
             HalfError: The half failed.
         """
+        values: Json = None
+        written = None
         if self._planned is not None:
             written = self._planned.encode_now(message_id, arguments)
-            if written is not None and self._fits(
-                self.document.request_schema, written.data, written.values
-            ):
-                return written.data
-        data = await self.half.encode_request(message_id, arguments)
-        findings = await self._judge.judge(MessageKind.REQUEST, data)
+        if written is None:
+            data = await self.half.encode_request(message_id, arguments)
+        else:
+            data, values = written
+            if self._fits(self.document.request_schema, data, values):
+                return data
+        findings = await self.judge("request", data, values)
         if findings:
             raise DoesNotFit("; ".join(findings))
         return data
@@ -181,6 +204,7 @@ class Protocol:
     async def handle(
         self,
         data: bytes,
+        values: Json,
         on_call: Callable[[str, Any], Awaitable[Any]],
         *,
         on_stream: OnStream | None = None,
@@ -190,6 +214,8 @@ class Protocol:
         """Answer a request as provider.
 
         Args:
+            data: The request; may be empty with `values`.
+            values: What it says, by `read`; None if it was not read, or cannot be.
             on_stream: Makes the calls whose updates the half writes; see `HalfRunner`.
             judge_request: False when `judge` has seen the request already.
             judge_answer: True to judge our own answer before it goes out; the receiver
@@ -200,10 +226,16 @@ class Protocol:
             HalfError: The half failed.
         """
         if judge_request:
-            findings = await self.judge("request", data)
+            findings = await self.judge("request", data, values)
             if findings:
                 raise DoesNotFit(f"request: {'; '.join(findings)}")
-        answer = await self.half.handle_request(data, on_call, on_stream)
+        if self._planned is None:
+            answering = self.half.handle_request(data, on_call, on_stream)
+        else:
+            answering = self._planned.handle_request(data, on_call, on_stream, values)
+        # Both may be long, and the call may take long.
+        del data, values
+        answer = await answering
         if judge_answer:
             findings = await self.judge("response", answer)
             if findings:

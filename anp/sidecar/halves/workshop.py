@@ -310,9 +310,11 @@ class _InTurns:
         await own_turn(PIECE)
         return await self._validator.validate(schema, value)
 
-    async def validate_json(self, schema: Schema, data: bytes) -> list[str]:
+    async def validate_json(
+        self, schema: Schema, data: bytes, values: Json = None
+    ) -> list[str]:
         await own_turn(PIECE)
-        return await self._validator.validate_json(schema, data)
+        return await self._validator.validate_json(schema, data, values)
 
     def fits(self, schema: Schema, data: bytes, value: Json) -> bool:
         # It cannot wait for its turn; `validate_json` does.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any, Final
@@ -16,11 +17,11 @@ from websockets.client import ClientProtocol
 from websockets.exceptions import ConnectionClosedOK
 from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
-from websockets.protocol import Protocol, Side
+from websockets.protocol import Protocol, Side, State
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
-from anp.channel.pipe import PromptConnection, Reader, framed
+from anp.channel.pipe import Pipe, PromptConnection, Reader, framed
 
 TEXT, BINARY, CONT = Opcode.TEXT, Opcode.BINARY, Opcode.CONT
 
@@ -380,3 +381,27 @@ def test_a_message_is_framed_as_the_library_frames_it(
     kind = BINARY if data[:1] == b"\x01" else TEXT
     made = b"".join(framed(data, masked=masked))
     assert made == Frame(kind, data).serialize(mask=masked)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("size", [65_537, 131_072, 200_003])
+async def test_a_long_message_is_sent_in_pieces_and_held_by_nobody(
+    size: int, masked: bool
+) -> None:
+    sides = {True: Side.CLIENT, False: Side.SERVER}
+    transport, data = Transport(), b"\x01" + os.urandom(size - 1)
+    sender = PromptConnection(Protocol(sides[masked], state=State.OPEN))
+    sender.connection_made(transport)  # type: ignore[arg-type]  # a fake
+    Pipe(sender).put(data)
+    library = Protocol(sides[not masked], state=State.OPEN, max_size=None)
+    library.receive_data(transport.written)
+    [event] = library.events_received()
+    assert isinstance(event, Frame)
+    assert bytes(event.data) == data
+    one = PromptConnection(Protocol(sides[not masked], state=State.OPEN))
+    one.connection_made(Transport())  # type: ignore[arg-type]  # a fake
+    task = asyncio.create_task(one.recv())
+    await asyncio.sleep(0)
+    one.process_event(event)
+    assert event.data == b""
+    assert await task == data

@@ -21,7 +21,17 @@ from anp.wire.envelopes import (
     is_binary,
     read_envelope,
 )
-from anp.wire.frames import check_envelope_dids, open_envelope, seal
+from anp.wire.frames import (
+    FORMAT_1_0,
+    Frame,
+    ProtocolType,
+    check_envelope_dids,
+    encode_frame,
+    frame_header,
+    open_envelope,
+    open_long,
+    seal,
+)
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     Envelope,
@@ -277,3 +287,25 @@ def test_nobody_without_the_key_turns_one_form_into_the_other() -> None:
 def test_a_key_id_is_found_where_the_rest_is_not_read() -> None:
     assert binary_key_id(binary_of(b"x" * 5000)[:200]) == OURS.secret_key_id
     assert binary_key_id(b"\x01\x00\x09") is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 70_000])
+def test_a_long_message_is_written_and_opened_as_others_are(size: int) -> None:
+    frame = Frame(ProtocolType.APPLICATION, bytes(range(256))[: size % 256] * 300)
+    plaintext = encode_frame(frame)
+    writer = EnvelopeWriter(OURS, **IDS, version="1.0", binary=True)
+    header = frame_header(frame, FORMAT_1_0)
+    known = {"message_id": "m", "iv": IV, "unix_ns": unix_ns(NOW)}
+    written = writer.write_long(header, frame.data, **known)  # type: ignore[arg-type]  # each fits
+    assert written == binary_of(plaintext, "m")
+    found = read_envelope(written)
+    assert found is not None
+    data = found.encrypted_data.sealed()
+    assert open_long(THEIRS, data, FORMAT_1_0) == (frame, len(plaintext))
+    for at in (len(written) - 1, len(written) - 17, len(written) - 40):
+        wrong = bytearray(written)
+        wrong[at] ^= 1
+        broken = read_envelope(bytes(wrong))
+        assert broken is not None
+        with pytest.raises(PeerError, match="the tag does not fit"):
+            open_long(THEIRS, broken.encrypted_data.sealed(), FORMAT_1_0)

@@ -348,6 +348,8 @@ class CallOperations:
         if _wants_async(request):
             return _accepted(await self._begin(self._desk.start, request, body))
         call = await self._begin(self._desk.open, request, body)
+        # The input may be long, and the call itself lets go of it at its end.
+        del body
         with HangUp(request.scope, partial(self._hung_up, call)):
             await self._desk.settle(call)
         if call.result is not None:

@@ -39,7 +39,6 @@ from anp.sidecar.attachments.python.function_call import (
     HEADER,
     FunctionCall,
     object_of,
-    pack,
 )
 from anp.sidecar.attachments.requester import (
     current_requester,
@@ -52,6 +51,8 @@ from anp.sidecar.attachments.supervisor import (
     child_environment,
 )
 from negotiation.errors import JsonError
+from negotiation.long_texts import LONG
+from negotiation.strict_json import canonical_json
 
 __all__ = ["PythonAttachment", "find_interpreter"]
 
@@ -119,7 +120,17 @@ class _Child(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Send a frame; a child that is gone needs none."""
         if self._transport is not None:
-            self._transport.write(data)
+            # A view, so that the part which has to wait is not copied twice.
+            self._transport.write(memoryview(data))
+
+    def send(self, number: int, data: bytes) -> None:
+        """Send the JSON of a frame about a call."""
+        header = HEADER.pack(len(data), number)
+        if len(data) > LONG:
+            self.write(header)
+            self.write(data)
+        else:
+            self.write(header + data)
 
     def close(self) -> None:
         """Close the channel, by which the child ends."""
@@ -183,8 +194,8 @@ class PythonAttachment(SupervisedAttachment):
                 "key": "" if requester is None else requester.key,
                 "folder": "" if requester is None else requester.folder,
             }
-            data = pack(
-                number, {"call": tool, "arguments": arguments, "context": context}
+            data = canonical_json(
+                {"call": tool, "arguments": arguments, "context": context}
             )
         except BaseException as exc:
             leave(None)
@@ -198,8 +209,10 @@ class PythonAttachment(SupervisedAttachment):
         child.calls[number] = call
         late = loop.call_at(deadline, call.give_up)
         try:
-            child.write(data)
-            found = await call.answer
+            child.send(number, data)
+            # It may be long, and the answer may take long.
+            del data
+            await call.answered
         except BaseException as exc:
             # Whatever ended the wait: the function ends, and its answer is counted off.
             call.say({"cancel": True})
@@ -214,7 +227,7 @@ class PythonAttachment(SupervisedAttachment):
         finally:
             late.cancel()
             await call.close()
-        return _output(found, self._limits.max_result)
+        return _output(call.take_answer(), self._limits.max_result)
 
     async def _live(self) -> None:
         """Run one life of the child, from its start to its death."""

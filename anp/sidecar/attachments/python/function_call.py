@@ -49,12 +49,14 @@ class FunctionCall:
         self._telling: asyncio.Task[None] | None = None
         self._ended: bytes | None = None
         loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[bytes] = loop.create_future()
-        "The answer when all that came before it is passed on; the caller may give up."
+        self.answered: asyncio.Future[None] = loop.create_future()
+        """Done when the answer is there, and all that came before it is passed on; the
+        caller may give up. The loop holds it for as long as what waits for it runs, so
+        it does not hold the answer."""
 
     def heard(self, data: bytes) -> None:
         """Take a message that came before the answer, and pass it on."""
-        if self.answer.done() or (self._requester is None and self._report is None):
+        if self.answered.done() or (self._requester is None and self._report is None):
             return
         if self._notes is None:
             self._notes = asyncio.Queue()
@@ -70,38 +72,44 @@ class FunctionCall:
         self._leave(None)
         if self._notes is not None:
             self._notes.put_nowait(None)
-        elif not self.answer.done():
-            self.answer.set_result(data)
+        elif not self.answered.done():
+            self.answered.set_result(None)
+
+    def take_answer(self) -> bytes:
+        """Return the answer, once it is there; it is not held here any more."""
+        answer, self._ended = self._ended, None
+        assert answer is not None
+        return answer
 
     def fail(self, error: Exception) -> None:
         """End the call, which gets no answer any more."""
         self._leave(None)
-        if not self.answer.done():
-            self.answer.set_exception(error)
+        if not self.answered.done():
+            self.answered.set_exception(error)
 
     def give_up(self) -> None:
         """End the wait with a TimeoutError: the time is over."""
-        if not self.answer.done():
-            self.answer.set_exception(TimeoutError())
+        if not self.answered.done():
+            self.answered.set_exception(TimeoutError())
 
     async def close(self) -> None:
         """Pass nothing more on."""
-        if not self.answer.cancel() and not self.answer.cancelled():
+        if not self.answered.cancel() and not self.answered.cancelled():
             # Nobody may have come to see it, and asyncio would complain.
-            self.answer.exception()
+            self.answered.exception()
         if self._telling is not None:
             self._telling.cancel()
             await asyncio.wait({self._telling})
 
     def _told(self, telling: asyncio.Task[None]) -> None:
-        if self.answer.done():
+        if self.answered.done():
             return
         if telling.cancelled():
-            self.answer.cancel()
+            self.answered.cancel()
         elif (error := telling.exception()) is not None:
-            self.answer.set_exception(error)
+            self.answered.set_exception(error)
         elif self._ended is not None:
-            self.answer.set_result(self._ended)
+            self.answered.set_result(None)
 
     async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
         while (data := await notes.get()) is not None:

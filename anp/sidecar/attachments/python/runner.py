@@ -58,6 +58,12 @@ MAX_MESSAGE = 500
 WINDOW = 64
 "Updates that may be on their way before the daemon says that it takes more."
 
+LONG = 64 * 1024
+"Characters from which a text is long."
+
+ESCAPED = bytes(range(0x20)) + b'"\\'
+"Characters of ASCII that are written in escapes."
+
 MAX_WAITING = 8
 "Threads that wait for their turn to read; one more that has nothing to do ends."
 
@@ -223,6 +229,39 @@ def number_text(value: float) -> str:
 # Made once: `json.loads` and `json.dumps` with options make new ones for each call.
 DECODER = json.JSONDecoder(parse_float=read_number)
 ENCODER = ExactEncoder(ensure_ascii=False, allow_nan=False)
+
+
+def written(frame: dict[str, Any]) -> bytes:
+    """Return a frame as JSON; a long text of an output is written in pieces.
+
+    The encoder would hold it twice more, and looks at each character, which takes
+    three times as long.
+    """
+    output = frame.get("output")
+    if (
+        type(output) is not dict
+        or len(frame) > 1
+        or not any(type(item) is str and len(item) > LONG for item in output.values())
+    ):
+        return ENCODER.encode(frame).encode()
+    made = io.BytesIO()
+    made.write(b'{"output": {')
+    for place, (key, item) in enumerate(output.items()):
+        made.write((", " if place else "").encode() + ENCODER.encode(key).encode())
+        made.write(b": ")
+        if type(item) is not str:
+            made.write(ENCODER.encode(item).encode())
+            continue
+        made.write(b'"')
+        for at in range(0, len(item), LONG):
+            piece = item[at : at + LONG]
+            plain = piece.encode() if piece.isascii() else b""
+            if not plain or len(plain.translate(None, ESCAPED)) < len(plain):
+                plain = ENCODER.encode(piece)[1:-1].encode()
+            made.write(plain)
+        made.write(b'"')
+    made.write(b"}}")
+    return made.getvalue()
 
 
 # ---------------------------------------------------------------- type hints
@@ -1110,7 +1149,12 @@ class Runner:
             return None
         size, number = HEADER.unpack(header)
         data = self.receive_exactly(size)
-        return None if data is None else (number, DECODER.decode(data.decode()))
+        if data is None:
+            return None
+        text = data.decode()
+        # What is long need not be there three times.
+        del data
+        return number, DECODER.decode(text)
 
     def receive_exactly(self, size: int) -> bytearray | None:
         received = self.received
@@ -1122,6 +1166,10 @@ class Runner:
             if not chunk:
                 return None
             received += chunk
+        if len(received) == size:
+            # All that there is, which may be long, and so is not copied.
+            self.received = bytearray()
+            return received
         taken = received[:size]
         del received[:size]
         return taken
@@ -1287,7 +1335,7 @@ class Runner:
         Raises:
             ValueError: It is no JSON or too large; nothing was sent.
         """
-        data = ENCODER.encode(frame).encode()
+        data = written(frame)
         if len(data) > self.max_frame:
             raise BadValue(f"the result is over {self.max_frame} bytes")
         with self.writing:
@@ -1297,7 +1345,12 @@ class Runner:
 def send(channel: socket.socket, number: int, data: bytes) -> None:
     """Write one frame; without a daemon there is nothing left to do."""
     try:
-        channel.sendall(HEADER.pack(len(data), number) + data)
+        header = HEADER.pack(len(data), number)
+        if len(data) > LONG:
+            channel.sendall(header)
+            channel.sendall(data)
+        else:
+            channel.sendall(header + data)
     except OSError:
         os._exit(0)
 

@@ -97,3 +97,19 @@ def test_a_tool_cannot_say_for_the_daemon_that_nothing_ran() -> None:
     assert not CapabilityFailed("500", f"{NOT_RUN}honestly").told.startswith(NOT_RUN)
     assert CapabilityFailed("500", "as it is").told == "as it is"
     assert CapabilityFailed("503", "away", ran=False).told == f"{NOT_RUN}away"
+
+
+def test_a_lean_exchange_holds_nothing_that_was_handed_over() -> None:
+    exchange = Exchange(b"ask", 0.0, values={"a": 1})
+    assert exchange.hand_over() == exchange.hand_over() == (b"ask", {"a": 1})
+    exchange.lean = True
+    assert exchange.hand_over() == (b"ask", {"a": 1})
+    assert exchange.hand_over() == (b"", None)
+
+
+def test_an_exchange_is_dropped_with_its_size() -> None:
+    kept, exchange = Exchanges(), Exchange(b"ask", 0.0, request_id="a")
+    kept.drop(exchange)
+    kept.keep(exchange, now=0.0)
+    kept.drop(exchange)
+    assert (len(kept), kept.size, kept.find("a", now=0.0)) == (0, 0, None)

@@ -93,7 +93,7 @@ async def test_the_calls_that_ended_first_make_room(
 async def test_results_of_many_bytes_make_room_sooner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    size = len(repr("x" * 98))
+    size = len(repr("x" * 98)) + 2
     monkeypatch.setattr(journal, "MAX_KEPT_BYTES", 2 * size)
     desk = desk_of(Clock(), "x" * 98)
     calls = [await one_call(desk) for _ in range(4)]

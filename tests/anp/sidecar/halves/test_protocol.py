@@ -94,7 +94,7 @@ async def test_a_call_in_another_format_is_encoded_handled_and_decoded(
         return OUTPUT[form.folder]
 
     data = await requester.encode("id-1", form.arguments)
-    answer = await provider.handle(data, serve)
+    answer = await provider.handle(data, None, serve)
     decoded = await requester.decode(answer)
     assert isinstance(decoded, Answer)
     assert (decoded.message_id, decoded.result) == ("id-1", OUTPUT[form.folder])
@@ -113,7 +113,7 @@ async def test_a_call_in_another_format_is_encoded_handled_and_decoded(
     async def fail(name: str, arguments: Any) -> Any:
         raise CapabilityFailed("404", "gone")
 
-    decoded = await requester.decode(await provider.handle(data, fail))
+    decoded = await requester.decode(await provider.handle(data, None, fail))
     assert isinstance(decoded, Answer)
     assert (decoded.result, decoded.error) == (None, (404, "gone"))
 
@@ -129,7 +129,7 @@ async def test_a_request_that_cannot_be_read_never_reaches_a_capability(
 
     for data in (b"", b"\xff", b'{"sku": "x"}', b"SR\x01", b"<productRequest/>"):
         with pytest.raises(DoesNotFit, match="request: the message cannot be read"):
-            await provider.handle(data, serve)
+            await provider.handle(data, None, serve)
 
 
 async def test_a_half_without_read_message_is_told_so(sandbox: Sandbox) -> None:
@@ -150,11 +150,11 @@ async def test_an_answer_of_ours_is_judged_only_when_asked(sandbox: Sandbox) -> 
         return OUTPUT["sensor-binary"]
 
     with pytest.raises(DoesNotFit, match="response: the message cannot be read"):
-        await protocol.handle(request.data, serve)
-    made = await protocol.handle(request.data, serve, judge_answer=False)
+        await protocol.handle(request.data, None, serve)
+    made = await protocol.handle(request.data, None, serve, judge_answer=False)
     assert made == b"wrong"
     with pytest.raises(DoesNotFit, match="request: "):
-        await protocol.handle(b"junk", serve, judge_answer=False)
+        await protocol.handle(b"junk", None, serve, judge_answer=False)
 
 
 async def test_json_is_judged_by_the_document_as_before(sandbox: Sandbox) -> None:
@@ -178,7 +178,7 @@ async def test_json_is_judged_by_the_document_as_before(sandbox: Sandbox) -> Non
         return {"n": arguments["n"] + 1}
 
     data = await requester.encode("1", {"n": 1})
-    answer = await provider.handle(data, serve)
+    answer = await provider.handle(data, None, serve)
     decoded = await requester.decode(answer)
     assert isinstance(decoded, Answer)
     assert decoded.result == {"n": 2}

@@ -155,7 +155,9 @@ async def test_many_or_long_findings_are_cut() -> None:
         def fits(self, schema: Any, data: bytes, value: Any) -> bool:
             return False
 
-        async def validate_json(self, schema: Any, data: bytes) -> list[str]:
+        async def validate_json(
+            self, schema: Any, data: bytes, values: Any = None
+        ) -> list[str]:
             return ["x" * 100_000] * 100
 
         async def validate(self, schema: Any, value: Any) -> list[str]:

@@ -33,6 +33,7 @@ from anp.sidecar.attachments import (
     save_attachment,
 )
 from anp.sidecar.attachments.attachment import SupervisorConfig
+from anp.sidecar.attachments.python import runner
 from anp.sidecar.attachments.python.child import find_interpreter
 from anp.sidecar.attachments.python.runner import (
     BadValue,
@@ -929,3 +930,16 @@ async def test_slow_calls_of_strangers_leave_places_to_others(tmp_path: Path) ->
         current_share.set(Share(Rank.LISTED, "did:key:zGood"))
         for _ in range(20):
             assert await call(my, "add") == {"result": 1}
+
+
+@pytest.mark.parametrize("piece", ["x", 'a"\\', "\x00\x7f", "é", "😀"])
+def test_long_texts_are_written_as_short_ones_are(piece: str) -> None:
+    text = "y" * runner.LONG + piece
+    for output in ({"a": text}, {"n": 1.5, 'k"': text, "l": [text]}, {"a": [text]}):
+        frame = {"output": output}
+        assert runner.written(frame) == runner.ENCODER.encode(frame).encode()
+
+
+def test_a_lone_surrogate_in_a_long_text_is_no_json() -> None:
+    with pytest.raises(ValueError, match="surrogates"):
+        runner.written({"output": {"a": "y" * runner.LONG + "\ud800"}})
