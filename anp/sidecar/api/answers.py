@@ -7,7 +7,7 @@ that the document and the answers cannot differ.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Final
 
