@@ -146,6 +146,12 @@ def test_no_place_of_one_machine_is_named(name: str) -> None:
     assert found is None, f"{name}: {found and found[0]}"
 
 
+@every_document
+def test_no_mark_of_a_merge_was_left(name: str) -> None:
+    marks = ("<<<<<<< ", ">>>>>>> ")
+    assert not [line for line in text_of(name).splitlines() if line.startswith(marks)]
+
+
 @pytest.mark.parametrize(
     "line",
     [
