@@ -29,6 +29,7 @@ from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.house import House, house_in
 from tests.e2e.owner import owner_api
+from tests.waiting import until
 
 LYING = """
 import json
@@ -194,6 +195,8 @@ async def test_a_channel_on_a_replaced_half_closes_after_its_calls_in_flight(
         async with asyncio.timeout(20):
             ended = await channel.wait_ended()
         assert "another revision" in ended.detail
+        # A call that crosses the news of the end would end with it.
+        await until(lambda: not house.caller.binder.requesters.hashes)
         again = await house.result("twice", {"number": 5})
         assert (again.output, again.negotiation_messages) == ({"twice": 10}, 0)
         [newer] = channels(house)

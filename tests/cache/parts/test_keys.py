@@ -246,7 +246,8 @@ def test_killed_at_any_moment_no_block_is_used_twice(tmp_path: Path) -> None:
             for count, line in enumerate(child.stdout):
                 if count == 0:
                     lines = [line]
-                    enough = dice.randint(2, 12)
+                    # So that each has a fresh one, behind that of the one before.
+                    enough = dice.randint(6, 16)
                     continue
                 lines.append(line)
                 if count >= enough:
