@@ -338,7 +338,8 @@ class Channel:
         self._used_at = monotonic()
         if self._ended is not None:
             return True
-        if self._waiting and not self._frames and self._taken(event):
+        is_next = self._waiting and not self._waiting[0].done() and not self._frames
+        if is_next and self._taken(event):
             return True
         self._frames.append(event)
         if self._waiting:

@@ -153,17 +153,24 @@ class _PeerPort(PromptConnection, ServerConnection):
 
     def _piece(self) -> None:
         assert self._guest is not None
-        self._asked, self._guest.has_turn = False, True
+        # `_asked` stays set: what is written meanwhile must not begin another piece.
+        self._guest.has_turn = True
         ends = time.monotonic() + TURN
         read = 0
-        while not self._held and read < len(self._pending):
-            piece = bytes(memoryview(self._pending)[read : read + PIECE])
-            read += len(piece)
-            self._take(piece)
-            if time.monotonic() >= ends:
-                break
-        self._guest.has_turn = False
-        del self._pending[:read]
+        try:
+            while not self._held and read < len(self._pending):
+                piece = bytes(memoryview(self._pending)[read : read + PIECE])
+                read += len(piece)
+                self._take(piece)
+                if time.monotonic() >= ends:
+                    break
+        except Exception:
+            # As the event loop ends a connection whose `data_received` fails.
+            self.transport.abort()
+            raise
+        finally:
+            self._asked = self._guest.has_turn = False
+            del self._pending[:read]
         self._flow()
 
     def _take(self, data: bytes) -> None:

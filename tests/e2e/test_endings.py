@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.minds.minds import Thinking
 from cache.records.negotiations import NegotiationRecord
 from negotiation.errors import MindError
@@ -297,3 +299,19 @@ async def test_a_mind_that_fails_ends_it_without_a_word_to_the_peer_about_why(
     other = house.provider if who == "caller" else house.caller
     assert "model" not in (await ended(other)).reason
     await is_clean(house)
+
+
+async def test_calls_end_with_an_error_when_the_reader_of_their_answers_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    async with house_in(tmp_path) as house, asyncio.timeout(10):
+        assert await house.call("twice", number=1) == {"twice": 2}
+        monkeypatch.setattr(Protocol, "decode_now", lambda *_: None)
+        monkeypatch.setattr(BoundRequester, "_deliver", broken)
+        with pytest.raises(CallError) as failed:
+            await house.call("twice", number=2)
+    assert failed.value.kind is ErrorKind.UNEXPECTED
+    assert failed.value.may_have_run

@@ -44,10 +44,13 @@ class LateApp:
         self._waiting.append(take)
 
     async def load(self) -> ASGIApp:
-        """Make the application, once, and return it."""
-        if self._making is None:
-            self._making = asyncio.create_task(self._made())
-        return await asyncio.shield(self._making)
+        """Make the application once, and return it; after an error it tries again."""
+        making = self._making
+        if making is None or (
+            making.done() and (making.cancelled() or making.exception() is not None)
+        ):
+            making = self._making = asyncio.create_task(self._made())
+        return await asyncio.shield(making)
 
     async def _made(self) -> ASGIApp:
         app = await self._make()

@@ -104,10 +104,15 @@ class Exchange:
     "Reason in our words why it was not answered, where we had to answer."
 
     def hand_over(self) -> tuple[bytes, Json]:
-        """Return request and values; a lean exchange then holds neither any more."""
+        """Return request and values; a lean exchange then holds neither any more.
+
+        No exchange holds the values: they may take twenty times the room of the bytes,
+        which alone are counted, and are read anew where they are needed again.
+        """
         request, values = self.request, self.values
+        self.values = None
         if self.lean:
-            self.request, self.values = b"", None
+            self.request = b""
         return request, values
 
     def claims_too_much(self, answer: bytes) -> bool:

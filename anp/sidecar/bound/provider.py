@@ -272,9 +272,11 @@ class BoundProvider(BoundChannel):
                 "request", exchange.request, exchange.values
             )
         except NegotiationError as exc:
+            exchange.values = None
             await self._cannot(exchange, exc)
             return exchange
         if findings:
+            exchange.values = None
             await self._report(exchange, findings)
         else:
             await self._try_answer(exchange)

@@ -276,6 +276,13 @@ class BoundRequester(BoundChannel):
             # A request that the peer proved not to have acted on may be sent again.
             for waiting in self._pending:
                 waiting.fail(self._error_of(exc, waiting.exchange))
+        except Exception:
+            # Nobody reads their answers any more, and their timer ends here, too.
+            words = "unexpected error; see the log"
+            for waiting in self._pending:
+                error = CallError(ErrorKind.UNEXPECTED, words, may_have_run=True)
+                waiting.fail(error)
+            raise
         finally:
             self._on_end(self)
             self._pending.unwatch()

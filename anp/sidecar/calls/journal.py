@@ -215,7 +215,8 @@ class CallDesk:
         if call.task is None:
             _cancelled(call)
             self._ended(call)
-        else:
+        elif call.state in {CallState.RUNNING, CallState.WAITING}:
+            # Otherwise it has ended, and its outcome is just being stored.
             call.task.cancel()
         return call.task
 
@@ -291,9 +292,10 @@ class CallDesk:
 
     async def _run(self, call: KeptCall) -> None:
         """Carry a call to its end, or until it waits for an approval."""
-        CURRENT.set(call.id)
-        call_origin.set(CallOrigin(call.id, call.by_owner))
-        ON_PHASE.set(partial(self._phase, call.id))
+        # The next request on the connection inherits the context of this one's task.
+        current = CURRENT.set(call.id)
+        origin = call_origin.set(CallOrigin(call.id, call.by_owner))
+        phase = ON_PHASE.set(partial(self._phase, call.id))
         request = replace(
             call.request,
             on_progress=self.progress,
@@ -303,7 +305,12 @@ class CallDesk:
         limit = request.timeout
         deadline = None if limit is None else time.monotonic() + limit
         first = partial(self._attempt, call, request, deadline, self._again_after)
-        await self._end(call, first)
+        try:
+            await self._end(call, first)
+        finally:
+            CURRENT.reset(current)
+            call_origin.reset(origin)
+            ON_PHASE.reset(phase)
 
     async def _end(
         self, call: KeptCall, attempt: Callable[[], Awaitable[CallResult | None]]

@@ -7,6 +7,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from unittest.mock import Mock
 
 import pytest
 from websockets.asyncio.client import connect
@@ -14,7 +15,7 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from anp.channel.admission import Admission
-from anp.channel.listener import PIECE, Page, listen, websocket_logger
+from anp.channel.listener import PIECE, Page, _PeerPort, listen, websocket_logger
 from anp.errors import CallError, ErrorKind
 from tests.clauses import clause
 from tests.waiting import until
@@ -323,3 +324,24 @@ async def test_fragments_in_great_number_reach_a_message_all_the_same() -> None:
         head = await reader.readexactly(4)
         assert head == bytes([0x81, 126, 1, 246])
         assert await reader.readexactly(502) == b"a" * 501 + b"."
+
+
+def test_what_is_written_while_a_piece_is_taken_does_not_begin_it_again() -> None:
+    taken: list[bytes] = []
+
+    class Written(_PeerPort):
+        """Takes pieces, and meets a full buffer while it takes the first one."""
+
+        def __init__(self) -> None:
+            self._pending = bytearray(b"A" * PIECE + b"B" * PIECE)
+            self._asked = self._full = False
+            self._guest = Mock(stranger=False, do=lambda piece: piece())
+            self.transport = Mock()
+
+        def _take(self, data: bytes) -> None:
+            taken.append(data)
+            if len(taken) == 1:
+                self._flow()
+
+    Written()._flow()
+    assert b"".join(taken) == b"A" * PIECE + b"B" * PIECE

@@ -135,11 +135,11 @@ class ServerPipes(asyncio.SubprocessProtocol):
             if isinstance(said, dict) and self._is_answer(said):
                 return
             message = jsonrpc_message_adapter.validate_python(said, by_name=False)
-        except ValueError as exc:
+            if isinstance(message, JSONRPCNotification) and self._is_progress(message):
+                return
+        except (ValueError, OverflowError) as exc:
             # A server may print something else; the messages go on behind it.
             logger.warning("no message of MCP: %r", str(exc)[:200])
-            return
-        if isinstance(message, JSONRPCNotification) and self._is_progress(message):
             return
         self._messages.append(SessionMessage(message))
         self._wake()
@@ -198,6 +198,7 @@ class ServerPipes(asyncio.SubprocessProtocol):
         if self.is_over:
             return
         self.is_over = True
+        self._can_write.set()
         self._on_end()
         self._wake()
         for asked in self.asked.values():
@@ -227,7 +228,9 @@ class ServerPipes(asyncio.SubprocessProtocol):
 
     async def drain(self) -> None:
         """Wait until the server has read most of what was written."""
-        await self._can_write.wait()
+        # Others that waited may have written enough for now.
+        while not self._can_write.is_set():
+            await self._can_write.wait()
 
     async def end(self) -> None:
         """Close its input, and end it and its children if they stay."""

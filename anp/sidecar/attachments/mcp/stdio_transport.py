@@ -116,6 +116,8 @@ class PipeDispatcher(Dispatcher[TransportContext]):
         opts = opts or {}
         if not USUAL.issuperset(opts):
             return await self._library.send_raw_request(method, params, opts)
+        # What a server does not read must not pile up here, though nobody waits for it.
+        await self._server.drain()
         if self._server.is_over:
             raise closed_error()
         number = next(self._numbers)

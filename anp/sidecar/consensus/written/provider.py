@@ -189,6 +189,9 @@ class WrittenProvider(WrittenChannel):
         """Call a capability for the protocol."""
         try:
             output = await self._output(event, call)
+            if call is not None:
+                # It would be about nothing behind the answer.
+                await call.tell_progress()
         except asyncio.CancelledError:
             # The protocol's place for the call is free again.
             self._failed(event, CapabilityFailed("499", "the call was cancelled"))
@@ -205,9 +208,6 @@ class WrittenProvider(WrittenChannel):
             await self._keep(call, self._failed(event, failure))
             return
         said: list[bytes] = []
-        if call is not None:
-            # It would be about nothing behind the answer.
-            await call.tell_progress()
         self._driver.feed(
             lambda now, wall_now: self._machine.capability_answered(
                 event.call_id, output, now=now, wall_now=wall_now

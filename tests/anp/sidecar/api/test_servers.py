@@ -56,3 +56,19 @@ async def test_a_server_does_not_wait_for_its_next_look_at_the_clock_to_end(
         served(listener, app, name="socket", limits=ConnectionLimits()),
     ):
         pass
+
+
+async def test_an_application_that_could_not_be_made_is_tried_again() -> None:
+    tries: list[int] = []
+
+    async def make() -> ASGIApp:
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("no descriptors are left")
+        return PlainTextResponse("well")
+
+    app = LateApp(make)
+    with pytest.raises(OSError, match="descriptors"):
+        await app.load()
+    assert await app.load() is await app.load()
+    assert len(tries) == 2

@@ -100,9 +100,7 @@ def test_a_tool_cannot_say_for_the_daemon_that_nothing_ran() -> None:
 
 
 def test_a_lean_exchange_holds_nothing_that_was_handed_over() -> None:
-    exchange = Exchange(b"ask", 0.0, values={"a": 1})
-    assert exchange.hand_over() == exchange.hand_over() == (b"ask", {"a": 1})
-    exchange.lean = True
+    exchange = Exchange(b"ask", 0.0, values={"a": 1}, lean=True)
     assert exchange.hand_over() == (b"ask", {"a": 1})
     assert exchange.hand_over() == (b"", None)
 
@@ -113,3 +111,9 @@ def test_an_exchange_is_dropped_with_its_size() -> None:
     kept.keep(exchange, now=0.0)
     kept.drop(exchange)
     assert (len(kept), kept.size, kept.find("a", now=0.0)) == (0, 0, None)
+
+
+def test_no_exchange_holds_values_which_are_larger_than_the_bytes_that_count() -> None:
+    exchange = Exchange(b"[[],[],[]]", 0.0, values=[[], [], []])
+    assert exchange.hand_over() == (b"[[],[],[]]", [[], [], []])
+    assert exchange.hand_over() == (b"[[],[],[]]", None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import Any
+from contextvars import copy_context
+from typing import Any, cast
 
 import pytest
 
@@ -211,3 +212,47 @@ async def test_a_call_can_be_taken_back_at_any_moment(moment: str) -> None:
     # Nobody carries it any more, and it has no place among those under way.
     await desk.settle(call)
     assert len(desk._calls) == len(desk._over) == 1
+
+
+async def test_a_call_leaves_nothing_in_the_context_of_its_request() -> None:
+    desk = desk_of(Clock())
+    call = await desk.open(REQUEST)
+    before = copy_context()
+    await desk.settle(call)
+    assert call.state is CallState.DONE
+    # The next request on the same connection begins with what is here.
+    assert dict(copy_context()) == dict(before)
+
+
+@pytest.mark.parametrize("way", ["close", "cancel"])
+async def test_a_call_whose_outcome_is_being_stored_cannot_be_taken_back(
+    way: str,
+) -> None:
+    storing, go_on = asyncio.Event(), asyncio.Event()
+    stored: list[object] = []
+
+    class Slow:
+        async def find(self, key: str, request: CallRequest) -> None:
+            pass
+
+        async def begin(self, *_: Any, **__: Any) -> None:
+            pass
+
+        async def end(self, key: str, outcome: Any) -> None:
+            storing.set()
+            await go_on.wait()
+            stored.append(outcome)
+
+    async def carry(request: CallRequest) -> CallResult:
+        return result("well")
+
+    desk = CallDesk(carry, EventHub(), keys=cast(Any, Slow()))
+    call = await desk.open(REQUEST, key="k")
+    settling = asyncio.create_task(desk.settle(call))
+    await storing.wait()
+    ending = asyncio.create_task(desk.close() if way == "close" else desk.cancel(call))
+    await asyncio.sleep(0)
+    go_on.set()
+    await ending
+    await settling
+    assert (call.state, len(stored)) == (CallState.DONE, 1)

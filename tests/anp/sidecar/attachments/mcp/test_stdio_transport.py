@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -257,3 +258,28 @@ async def test_a_server_that_still_writes_is_let_end() -> None:
     async with started(code=code):
         pass
     assert asyncio.get_running_loop().time() - began < module.STOP_TIMEOUT
+
+
+async def test_a_progress_that_no_number_can_be_is_left_out_like_other_output() -> None:
+    said = '{"jsonrpc": "2.0", "method": "notifications/progress", "params": '
+    huge = said + '{"progressToken": ID, "progress": 1' + "0" * 400 + "}}"
+    good = said + '{"progressToken": ID, "progress": 1}}'
+
+    async def ignore(*_: object) -> None:
+        pass
+
+    async with started() as my:
+        # More than one look at what has come takes, so that reading is held meanwhile.
+        lines = ["\n".join([*[good] * 70, huge, ANSWER])]
+        assert await my.say(*lines, on_progress=ignore) == {"is": "it"}
+        assert await my.say(ANSWER) == {"is": "it"}
+
+
+async def test_requests_wait_for_a_server_that_does_not_read() -> None:
+    async with started(code="import time; time.sleep(30)") as my:
+        for _ in range(10):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await my.pipes.send_raw_request("echo", {"text": "x" * 1_000_000})
+        pipe = my.pipes._server._input
+        assert pipe.get_write_buffer_size() < 2_000_000

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -27,7 +27,7 @@ from anp.protocols.envelope import (
 )
 from anp.protocols.envelope.provider import EnvelopeProvider as EnvelopeProvider
 from anp.sidecar.attachments import ToolError
-from anp.sidecar.bound.work import CallTerms, WorkDesk
+from anp.sidecar.bound.work import CallTerms, ServedCall, WorkDesk
 from anp.sidecar.consensus.written import (
     InputRefused,
     NotServed,
@@ -39,7 +39,7 @@ from anp.sidecar.halves.protocol import Answer
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.telemetry.call_entry import CallEntry
 from anp.wire.frames import ProtocolType
-from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.meta_protocol import CAPABILITIES, EXTENSION_WORK
 from negotiation.consensus.written import (
     PeerAnnouncement,
     PeerEvent,
@@ -49,6 +49,7 @@ from negotiation.consensus.written import (
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Capability
 from tests.anp.channel.test_capabilities import House, says, up
+from tests.anp.sidecar.consensus.written import channels
 from tests.anp.sidecar.consensus.written.channels import (
     TIMES,
     Fake,
@@ -546,3 +547,27 @@ def test_the_text_of_the_protocol_names_its_uri_and_all_its_words() -> None:
     assert len(text.encode()) < 64 * 1024
     for word in (*EnvelopeAction, *EnvelopeErrorCode, *MessageType, *EnvelopeStatus):
         assert f"`{word}`" in text
+
+
+async def test_a_call_taken_back_while_its_progress_is_told_has_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    telling: list[ServedCall] = []
+
+    async def tell(call: ServedCall) -> None:
+        telling.append(call)
+        await asyncio.Event().wait()
+
+    extensions = (*channels.META.extensions, EXTENSION_WORK)
+    meta = replace(channels.META, extensions=extensions)
+    monkeypatch.setattr(channels, "META", meta)
+    monkeypatch.setattr(ServedCall, "tell_progress", tell)
+    async with talk(limits=WrittenLimits(max_served=1)) as one:
+        asking = asyncio.create_task(one.requester.call("shop.twice", {"n": 21}))
+        await until(lambda: bool(telling))
+        assert one.served._machine.full
+        task = telling[0].task
+        assert task is not None
+        task.cancel()
+        await until(lambda: not one.served._machine.full)
+        asking.cancel()
