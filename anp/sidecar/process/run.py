@@ -132,6 +132,7 @@ async def run_daemon(
                         _prepare_model(daemon),
                     ):
                         beside = asyncio.create_task(work)
+                        beside.add_done_callback(_note_failure)
                         stack.callback(beside.cancel)
                     await (signals.stopped() if until is None else until(address))
                     manager.stopping("finishing calls in flight")
@@ -142,6 +143,12 @@ async def run_daemon(
                 finally:
                     home.note_end(cut)
                     home.remove_api()
+
+
+def _note_failure(beside: asyncio.Task[None]) -> None:
+    """Log the error of what is prepared beside; whoever needs it meets it again."""
+    if not beside.cancelled() and beside.exception() is not None:
+        logger.error("not prepared: %r", str(beside.exception())[:200])
 
 
 async def _load_rest(doors: Doors) -> None:
