@@ -163,15 +163,21 @@ async def test_work_for_others_is_not_measured() -> None:
     await given
 
 
+async def admission_with(*, friend: bool) -> Admission:
+    """Return an admission for which a listed peer may have had work a moment ago."""
+    admission = Admission(256)
+    if friend:
+        listed = enter(admission, "192.0.2.9", 9)
+        admission.prove(listed, "friend", listed=True)
+        await listed.done(lambda: None)
+    return admission
+
+
 @pytest.mark.parametrize("somebody", [True, False])
 async def test_work_of_tasks_makes_strangers_wait_while_others_are_there(
     *, somebody: bool
 ) -> None:
-    admission = Admission(256)
-    if somebody:
-        friend = enter(admission, "192.0.2.9", 9)
-        admission.prove(friend, "friend", listed=True)
-        await friend.done(lambda: None)
+    admission = await admission_with(friend=somebody)
     guest = enter(admission, "192.0.2.1", 1)
     guest.worked(60.0)
     done: list[int] = []
@@ -188,11 +194,7 @@ async def test_pieces_of_tasks_of_strangers_leave_the_loop_to_others(
     *, somebody: bool
 ) -> None:
     # As 16 negotiations do, each of which has a large schema to read.
-    admission = Admission(256)
-    if somebody:
-        friend = enter(admission, "192.0.2.9", 9)
-        admission.prove(friend, "friend", listed=True)
-        await friend.done(lambda: None)
+    admission = await admission_with(friend=somebody)
 
     judged = 0
 
