@@ -247,7 +247,9 @@ class Admission:
         self._guests: dict[tuple[Any, ...], Guest] = {}
         self._connections = Pace(*CONNECTIONS)
         self._handshakes = Pace(*HANDSHAKES)
-        self.work = StrangerWork()
+        self.work = StrangerWork(
+            lambda address: self._door.held(address) + self._links.held(address)
+        )
 
     def limit(self, max_connections: int) -> None:
         """Take another limit; who has a place keeps it until somebody else needs it."""

@@ -49,10 +49,13 @@ class StrangerWork:
 
     A piece is a function that neither waits nor raises. One piece is done in a round of
     the event loop, so that nobody else waits for longer than it takes.
+
+    Args:
+        places: Returns how many connections an address has; see `Turns`.
     """
 
-    def __init__(self) -> None:
-        self._turns: Turns[Callable[[], None]] = Turns()
+    def __init__(self, places: Callable[[str], int] = lambda _: 0) -> None:
+        self._turns: Turns[Callable[[], None]] = Turns(places)
         self._timer: asyncio.Handle | None = None
         self._running = False
         self._others_at = float("-inf")

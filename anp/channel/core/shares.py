@@ -94,6 +94,10 @@ class Shares(Generic[T]):
         """Return how many places are taken."""
         return len(self._places)
 
+    def held(self, key: str) -> int:
+        """Return how many places a key holds that is not listed."""
+        return self._held[False, key]
+
     def room(self, *, listed: bool) -> bool:
         """Return True if a newcomer would find a place, taken from another or not."""
         try:

@@ -2,12 +2,14 @@
 
 Everything that a stranger sends costs time of the one event loop that also carries the
 calls of listed peers. So strangers have a part of that time, and within it the address
-that had least of late has the next turn (DESIGN.md, Trust).
+that had least of late has the next turn (DESIGN.md, Trust). Places that it holds count
+as if it had had time for them: who keeps many connections waits for who comes with one.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from anp.channel.core.memory import Memory
@@ -29,14 +31,25 @@ MOST_WAIT = 0.5
 "Seconds that a turn waits at most, also after much work at once."
 
 
+PLACE = 0.01
+"Seconds of work that a place held by an address counts for in the order."
+
+MOST_PLACES = 8
+"Places that count at most, so that many users of one address have turns, too."
+
+
 class Turns(Generic[T]):
     """Keeps what waits, by address, and says what is next and when.
 
     Add what is to be done, and ask `wait` and `take` until nothing is left; after each
     piece of work tell `spent`.
+
+    Args:
+        places: Returns how many places an address holds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, places: Callable[[str], int] = lambda _: 0) -> None:
+        self._places = places
         self._waiting: dict[str, deque[T]] = {}
         self._had = Memory(HALF_LIFE)
         self._free_at = float("-inf")
@@ -55,7 +68,12 @@ class Turns(Generic[T]):
 
     def take(self, *, now: float) -> tuple[str, T]:
         """Return what is next, and the address; look at `wait` before."""
-        key = min(self._waiting, key=lambda one: self._had.of(one, now=now))
+
+        def has(key: str) -> float:
+            places = min(self._places(key), MOST_PLACES)
+            return self._had.of(key, now=now) + places * PLACE
+
+        key = min(self._waiting, key=has)
         queue = self._waiting[key]
         work = queue.popleft()
         if not queue:

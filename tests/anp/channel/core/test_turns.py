@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anp.channel.core.turns import BURST, HALF_LIFE, SHARE, Turns
+from anp.channel.core.turns import BURST, HALF_LIFE, MOST_PLACES, PLACE, SHARE, Turns
 
 
 def test_the_first_turn_is_at_once_and_the_next_after_a_rest() -> None:
@@ -40,6 +40,23 @@ def test_a_newcomer_has_the_next_turn_whoever_waits() -> None:
     turns.add("new", "new")
     assert turns.take(now=0.0) == ("new", "new")
     assert turns.take(now=0.0) == ("busy", "busy 0")
+
+
+def test_who_holds_many_places_waits_for_who_holds_one() -> None:
+    places = {"full": 3, "crowd": 500, "new": 1}
+    turns = Turns[str](places.__getitem__)
+    # As much time as two places count for.
+    turns.spent("new", 1.9 * PLACE, now=0.0)
+    for key in places:
+        for _ in range(5):
+            turns.add(key, key)
+    assert turns.take(now=0.0) == ("new", "new")
+    turns.spent("new", 0.2 * PLACE, now=0.0)
+    assert turns.take(now=0.0) == ("full", "full")
+    # Users of one address, as behind a gateway, wait for a bounded time.
+    turns.spent("new", MOST_PLACES * PLACE, now=0.0)
+    turns.spent("full", MOST_PLACES * PLACE, now=0.0)
+    assert turns.take(now=0.0) == ("crowd", "crowd")
 
 
 def test_addresses_that_want_the_same_get_the_same() -> None:

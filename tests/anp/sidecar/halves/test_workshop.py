@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from anp.channel.stranger_work import current_meter
+from anp.sidecar.halves import workshop as workshop_module
 from anp.sidecar.halves.workshop import HalfTrial, LoadedHalf, Workshop
 from cache.records.records import AgreementRole, HalfRecord, hash_text
 from negotiation.document.reader import read_document
 from negotiation.errors import CapabilityFailed, HalfError
-from negotiation.mind import Demand, HalfSource, Offer
+from negotiation.mind import Demand, HalfSource, Offer, Side
 from negotiation.need import Capability, Need
 from negotiation.rules.halves import write_half
 from negotiation.rules.plan_run import RequesterRun, Written
 from negotiation.rules.rules import RulesMind, propose, published_document
+from negotiation.trial.trial import Findings
 from sandbox.pool.pool import Sandbox, SandboxConfig
+from sandbox.pool.shares import Rank, Share, current_share
 from tests.clauses import clause
 from tests.negotiation.formats import strict
 from tests.negotiation.inprocess import JsonschemaValidator
+from tests.waiting import until
 
 NUMBER = strict(number={"type": "integer"})
 NEED = Demand(Need("double", NUMBER, NUMBER), {"number": 2})
@@ -117,6 +124,61 @@ async def test_a_plan_tells_of_a_failed_capability_itself() -> None:
     assert answer["status"] == {"code": 404, "message": "w" * 500}
 
 
+async def test_what_passed_as_a_plan_is_not_tried_again_for_the_next_peer(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials: list[str] = []
+    check = HalfTrial.check
+
+    async def counted(trial: HalfTrial, side: Side) -> Findings:
+        trials.append(trial.half.text)
+        return await check(trial, side)
+
+    monkeypatch.setattr(HalfTrial, "check", counted)
+    tool = Capability("double", "", NUMBER, strict(double={"type": "string"}))
+    document = published_document(tool)
+
+    async def prepare(side: Side, text: str = document) -> HalfSource:
+        return await workshop.prepare(text, side, mind=RulesMind(), name="test")
+
+    first = await prepare(Offer((tool,)))
+    again = await prepare(Offer((tool,)))
+    assert (again, again.samples, len(trials)) == (first, first.samples, 1)
+    # The same text for another offer, the caller's side, and a half that a model wrote.
+    await prepare(Offer((tool, replace(tool, name="triple"))))
+    assert len(trials) == 2
+    await prepare(NEED, TEXT)
+    await prepare(NEED, TEXT)
+    assert len(trials) == 4
+
+    class Model(RulesMind):
+        async def write_half(
+            self, document: str, side: Side, *, findings: tuple[str, ...] = ()
+        ) -> HalfSource:
+            half = await super().write_half(document, side, findings=findings)
+            return replace(half, origin="model")
+
+    for _ in range(2):
+        await workshop.prepare(document, Offer((tool,)), mind=Model(), name="test")
+    assert len(trials) == 6
+
+
+async def test_trials_are_remembered_up_to_a_bound(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workshop_module, "MAX_PASSED", 2)
+    for number in range(4):
+        schema = strict(double={"type": "string", "maxLength": 90 + number})
+        offer = Offer((Capability("double", "", NUMBER, schema),))
+        await workshop.prepare(
+            published_document(offer.capabilities[0]),
+            offer,
+            mind=RulesMind(),
+            name="test",
+        )
+    assert len(workshop._passed) == 2
+
+
 async def test_a_source_that_the_sandbox_refuses_is_told_line_by_line(
     workshop: Workshop,
 ) -> None:
@@ -159,3 +221,52 @@ async def test_a_plan_that_differs_from_its_source_is_not_used(
     monkeypatch.setattr(RequesterRun, "encode_request", other)
     with pytest.raises(HalfError, match="another result than its plan"):
         await workshop.prepare(TEXT, NEED, mind=RulesMind(), name="test")
+
+
+class NoTurn:
+    """The turns of a stranger that never come once its trial has a worker at work."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._share = current_share.get()
+
+    def worked(self, seconds: float) -> None:
+        """See `Meter`."""
+
+    async def turn(self, after: float) -> None:
+        """See `Meter`."""
+        modules = self._sandbox._modules.values()
+        if any(one.busy for one in modules if one.share == self._share):
+            await asyncio.Event().wait()
+
+
+async def test_trials_that_wait_for_their_turn_hold_no_worker_of_a_listed_peer() -> (
+    None
+):
+    sandbox = Sandbox(SandboxConfig(warm_workers=0, max_workers=4, share=0.5))
+    await sandbox.start()
+    workshop = Workshop(sandbox, JsonschemaValidator(), deadline=5.0)
+    tool = Capability("double", "", NUMBER, NUMBER)
+    side, text = Offer((tool,)), published_document(tool)
+
+    async def prepare(share: Share) -> HalfSource:
+        current_share.set(share)
+        if share.rank is Rank.COMMON:
+            current_meter.set(NoTurn(sandbox))
+        return await workshop.prepare(text, side, mind=RulesMind(), name=share.name)
+
+    try:
+        strangers = [
+            asyncio.create_task(prepare(Share(Rank.COMMON, f"192.0.2.{number}")))
+            for number in range(4)
+        ]
+        await until(lambda: sum(one.busy for one in sandbox._modules.values()) == 2)
+        await until(lambda: sum(task.done() for task in strangers) == 2)
+        for name in ("a", "b"):
+            assert (await prepare(Share(Rank.LISTED, name))).origin == "rules"
+        for task in strangers:
+            task.cancel()
+        found = await asyncio.gather(*strangers, return_exceptions=True)
+        assert sum(isinstance(one, HalfError) for one in found) == 2
+    finally:
+        await sandbox.close()
