@@ -369,7 +369,9 @@ class SupervisedAttachment(ABC):
         self._stopping.set()
         # A life that serves, or cleans up, sees `_stopping`; one that starts may hang.
         if self._starting is not None:
+            # Once: a second time it may be at cleaning up, and would leave children.
             self._starting.cancel()
+            self._starting = None
         if self._supervision is not None:
             await asyncio.wait(
                 {self._supervision}, timeout=self._limits.supervisor.stop_timeout

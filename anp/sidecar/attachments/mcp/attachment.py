@@ -27,7 +27,12 @@ from anp.sidecar.attachments.attachment import (
 )
 from anp.sidecar.attachments.http.endpoint import deadline_text
 from anp.sidecar.attachments.listing import read_tools
-from anp.sidecar.attachments.mcp.exchange import CallTalk, agree_on_version
+from anp.sidecar.attachments.mcp.exchange import (
+    CallTalk,
+    ShortWay,
+    agree_on_version,
+    short_way,
+)
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT, http_transport
 from anp.sidecar.attachments.mcp.offers import read_offers
 from anp.sidecar.attachments.mcp.operations import McpOperation, McpOutcome
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from mcp import ClientSession
     from mcp.shared.dispatcher import Dispatcher
     from mcp.shared.transport_context import TransportContext
+from negotiation.errors import JsonError
 from negotiation.strict_json import largest_json
 
 __all__ = ["McpAttachment"]
@@ -65,6 +71,11 @@ INVALID_PARAMS = -32602
 
 SESSION_GONE = "Session terminated"
 "The client's text when a server at a URL no longer knows our session."
+
+RESULTS_PER_LINE = 4
+"""Times that a line may be as long as the largest result. The result stands in it as a
+value and again as text, and both may be escaped; what a peer has echoed must not be
+enough to end the server for all others."""
 
 END_GRACE = 1.0
 "Seconds in which calls may come to their end when the server is gone."
@@ -103,6 +114,7 @@ class McpAttachment(SupervisedAttachment):
         # Replaced with every life.
         self._queue: asyncio.Queue[_Wake] = asyncio.Queue()
         self._session: ClientSession | None = None
+        self._short: ShortWay | None = None
         self._running: set[asyncio.Timeout] = set()
         "Time limits of the calls that wait for the server."
 
@@ -133,7 +145,7 @@ class McpAttachment(SupervisedAttachment):
             )
         finally:
             leave(None)
-        _check_size(outcome.output, self._limits.max_result)
+        _check_output(outcome.output, self._limits.max_result)
         requester = current_requester.get()
         if requester is not None:
             for part in outcome.parts:
@@ -187,7 +199,9 @@ class McpAttachment(SupervisedAttachment):
         requester = current_requester.get()
         try:
             with self._questions.during(requester) as asking:
-                exchange = CallTalk(session, meta, report_progress.get(), asking)
+                exchange = CallTalk(
+                    session, self._short, meta, report_progress.get(), asking
+                )
                 return await operation.run(exchange, arguments)
         except MCPError as exc:
             error = _tool_error(exc.code, exc.message)
@@ -310,6 +324,7 @@ class McpAttachment(SupervisedAttachment):
                     ) as session,
                 ):
                     await agree_on_version(session)
+                    self._short = await short_way(session, dispatcher)
                     yield session, started
             if scope.cancelled_caught:
                 raise AttachmentError(
@@ -343,6 +358,7 @@ class McpAttachment(SupervisedAttachment):
             env=await asyncio.to_thread(self._environment, command[0]),
             cwd=self._spec.cwd,
             errlog=await stack.enter_async_context(drained_pipe(output)),
+            max_line=RESULTS_PER_LINE * self._limits.max_result,
             on_end=on_end,
         )
 
@@ -455,8 +471,11 @@ def _tool_error(code: int, message: str) -> Exception:
     return ToolError(500, message, private=True)
 
 
-def _check_size(output: dict[str, Any], max_size: int) -> None:
-    if largest_json(output) <= max_size:
-        return
+def _check_output(output: dict[str, Any], max_size: int) -> None:
+    try:
+        if largest_json(output) <= max_size:
+            return
+    except JsonError as exc:
+        raise ToolError(502, f"the tool's result: {exc}") from None
     if len(json.dumps(output, ensure_ascii=False).encode(errors="replace")) > max_size:
         raise ToolError(502, f"the tool's result is over {max_size} bytes")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         TextResourceContents,
     )
 
+    from anp.sidecar.attachments.mcp.exchange import PlainText
+
 __all__ = [
     "TEXT_OUTPUT",
     "block_part",
@@ -48,7 +50,7 @@ TEXT_OUTPUT: dict[str, Any] = {
 'Output schema of a tool that gives none (DESIGN.md, "Needs and schemas").'
 
 
-def block_part(block: ContentBlock) -> Part:
+def block_part(block: ContentBlock | PlainText) -> Part:
     """Return a block of content as a part.
 
     Raises:

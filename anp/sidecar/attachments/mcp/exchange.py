@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from anp.sidecar.attachments.attachment import Progress, ToolError
 from anp.sidecar.attachments.mcp.questions import Asking
 
 if TYPE_CHECKING:
     from mcp import ClientSession
+    from mcp.shared.dispatcher import CallOptions, Dispatcher
     from mcp.shared.exceptions import MCPError
+    from mcp.shared.transport_context import TransportContext
     from mcp.types import (
+        CallToolRequest,
         CallToolResult,
         ElicitResult,
         GetPromptResult,
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     )
     from pydantic import TypeAdapter
 
-__all__ = ["CallTalk", "agree_on_version"]
+    from anp.sidecar.attachments.mcp.stdio_transport import PipeDispatcher
+
+__all__ = ["CallTalk", "PlainText", "ShortWay", "agree_on_version", "short_way"]
 
 MAX_ROUNDS = 10
 "Times that a server may ask before it answers one request."
@@ -45,6 +50,14 @@ MIN_POLL, MAX_POLL = 0.2, 30.0
 
 CANCEL_TIMEOUT = 2.0
 "Seconds for telling the server that nobody waits for its task."
+
+PLAIN: Final = frozenset(
+    {"content", "structuredContent", "isError", "resultType", "_meta"}
+)
+"Keys of a tool's answer that may be read the short way."
+
+TEXT: Final = frozenset({"type", "text"})
+"Keys of a block of content that is a plain text."
 
 NO_MODEL = "the tool wants a model or folders of its client; peers' calls have neither"
 
@@ -76,10 +89,116 @@ async def agree_on_version(session: ClientSession) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class PlainText:
+    """A block of content that is a text and nothing else."""
+
+    text: str
+
+    type: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class PlainResult:
+    """The result of a tool in texts, with or without a value."""
+
+    content: list[PlainText]
+
+    structured_content: dict[str, Any] | None
+
+    is_error: bool
+
+
+class ShortWay:
+    """Calls tools at a server on stdio, past the models of the session.
+
+    These take as long for a plain answer as all else that we do for it. An answer is
+    read here if it differs from one that the session read only where no model can
+    object: in texts, and in the value. The session reads all others.
+
+    Args:
+        meta: Entries of `_meta` that the session gives each request.
+    """
+
+    def __init__(self, pipes: PipeDispatcher, meta: Mapping[str, Any]) -> None:
+        self._pipes = pipes
+        self._meta = meta
+        self._known: dict[frozenset[str], Any] = {}
+        "`_meta` of the last answer with these keys that the session has read."
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], meta: Any, on_progress: Any
+    ) -> dict[str, Any]:
+        """Return the server's answer as it came.
+
+        Raises:
+            MCPError: The server answered with an error.
+        """
+        params = {
+            "name": name,
+            "arguments": arguments,
+            "_meta": {**meta, **self._meta},
+        }
+        options: CallOptions = {}
+        if on_progress is not None:
+            options["on_progress"] = on_progress
+        return await self._pipes.send_raw_request("tools/call", params, options)
+
+    def learn(self, answer: dict[str, Any]) -> None:
+        """Take note that the session could read an answer."""
+        if answer.keys() <= PLAIN:
+            self._known[frozenset(answer)] = answer.get("_meta")
+
+    def read(self, answer: dict[str, Any]) -> PlainResult | None:
+        """Return an answer as the session would read it; None if that has to."""
+        known = self._known.get(frozenset(answer), self)
+        content, value = answer.get("content"), answer.get("structuredContent")
+        is_error = answer.get("isError", False)
+        if (
+            answer.get("_meta") != known
+            or answer.get("resultType", "complete") != "complete"
+            or type(is_error) is not bool
+            or type(content) is not list
+            or (type(value) is not dict and "structuredContent" in answer)
+        ):
+            return None
+        texts = []
+        for block in content:
+            if type(block) is not dict or block.keys() != TEXT:
+                return None
+            if block["type"] != "text" or type(block["text"]) is not str:
+                return None
+            texts.append(PlainText(block["text"]))
+        return PlainResult(texts, value, is_error)
+
+
+async def short_way(
+    session: ClientSession, dispatcher: Dispatcher[TransportContext]
+) -> ShortWay | None:
+    """Return the short way to the tools of a server, if it has one.
+
+    A version of the protocol has to be agreed on before.
+    """
+    from mcp.types import CallToolRequest, CallToolRequestParams
+
+    from anp.sidecar.attachments.mcp.stdio_transport import PipeDispatcher, StandIn
+
+    if not isinstance(dispatcher, PipeDispatcher):
+        return None
+    # The session tells how it asks by asking something that is not sent.
+    request = CallToolRequest(params=CallToolRequestParams(name="any"))
+    with StandIn({"content": [], "resultType": "complete"}) as seen:
+        await session.send_request(request, _results(request.method))
+    return ShortWay(dispatcher, seen.asked.get("_meta") or {})
+
+
+@dataclass(frozen=True, slots=True)
 class CallTalk:
     """One call at a server."""
 
     session: ClientSession
+
+    short: ShortWay | None
+    "The short way to its tools; None for a server at a URL."
     meta: Any
     "Our own entries in `_meta` of each request: an object."
 
@@ -90,17 +209,38 @@ class CallTalk:
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, as_task: bool
-    ) -> CallToolResult:
+    ) -> CallToolResult | PlainResult:
         """Return the result of a tool."""
         from mcp.types import CallToolRequest, CallToolRequestParams
 
         if as_task:
             return await self._task(name, arguments)
-        result: CallToolResult = await self._send(
-            lambda more: CallToolRequest(
+
+        def make(more: dict[str, Any]) -> CallToolRequest:
+            return CallToolRequest(
                 params=CallToolRequestParams(name=name, arguments=arguments, **more)
             )
+
+        async def ask_shortly(short: ShortWay) -> Any:
+            on_progress = self._on_progress()
+            answer = await short.call_tool(name, arguments, self.meta, on_progress)
+            return short.read(answer) or await self._read(short, make({}), answer)
+
+        short = self.short
+        result: CallToolResult | PlainResult = await self._send(
+            make, None if short is None else partial(ask_shortly, short)
         )
+        return result
+
+    async def _read(
+        self, short: ShortWay, request: CallToolRequest, answer: dict[str, Any]
+    ) -> Any:
+        """Have the session read an answer as if it had asked."""
+        from anp.sidecar.attachments.mcp.stdio_transport import StandIn
+
+        with StandIn(answer):
+            result = await self.session.send_request(request, _results(request.method))
+        short.learn(answer)
         return result
 
     async def read_resource(self, uri: str) -> ReadResourceResult:
@@ -125,7 +265,11 @@ class CallTalk:
         )
         return result
 
-    async def _send(self, make: Callable[[dict[str, Any]], Any]) -> Any:
+    async def _send(
+        self,
+        make: Callable[[dict[str, Any]], Any],
+        ask_first: Callable[[], Awaitable[Any]] | None = None,
+    ) -> Any:
         """Send a request until it is answered with a result.
 
         Not the session's own methods: they validate a tool's result against the
@@ -134,6 +278,7 @@ class CallTalk:
 
         Args:
             make: Returns the request with these further parameters.
+            ask_first: Sends the request without further parameters another way.
 
         Raises:
             MCPError: The server answered with an error.
@@ -145,13 +290,16 @@ class CallTalk:
         more: dict[str, Any] = {}
         rounds = 0
         while rounds < MAX_ROUNDS:
-            request = make({"_meta": self.meta, **more})
             try:
-                result = await self.session.send_request(
-                    request,
-                    _results(request.method),
-                    progress_callback=self._on_progress(),
-                )
+                if ask_first is not None and not more:
+                    result = await ask_first()
+                else:
+                    request = make({"_meta": self.meta, **more})
+                    result = await self.session.send_request(
+                        request,
+                        _results(request.method),
+                        progress_callback=self._on_progress(),
+                    )
             except MCPError as exc:
                 if exc.code != URL_ELICITATION_REQUIRED:
                     raise

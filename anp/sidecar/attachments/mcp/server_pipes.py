@@ -55,16 +55,20 @@ class PendingRequest:
 class ServerPipes(asyncio.SubprocessProtocol):
     """A running server and its two pipes, whose messages are lines of JSON."""
 
-    def __init__(self, on_end: Callable[[], None]) -> None:
+    def __init__(self, on_end: Callable[[], None], max_line: int) -> None:
         self.asked: dict[int | str, PendingRequest] = {}
         self.is_over = False
         "True when no answer will come any more."
 
-        self._on_end = on_end
-        self._begun: list[bytes] = []
-        "Pieces of a line that has not ended."
+        self.fault = ""
+        "Why nothing is read from it any more; empty if it did nothing wrong."
 
-        self._lines: deque[bytes] = deque()
+        self._on_end = on_end
+        self._max_line = max_line
+        self._begun = bytearray()
+        "A line that has not ended. Many small pieces would take more than their bytes."
+
+        self._lines: deque[bytes | bytearray] = deque()
         self._messages: deque[SessionMessage] = deque()
         "Everything but the answers to `asked`."
 
@@ -82,18 +86,26 @@ class ServerPipes(asyncio.SubprocessProtocol):
         self._pid = process.get_pid()
         self._input = cast(asyncio.WriteTransport, process.get_pipe_transport(0))
         self._output = cast(asyncio.ReadTransport, process.get_pipe_transport(1))
+        self._output.set_protocol(_Output(self, self._output.get_protocol()))
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Take a piece of the server's output."""
         if self._ignores:
             return
-        if b"\n" not in data:
-            self._begun.append(data)
+        end = data.find(b"\n")
+        if len(self._begun) + (len(data) if end < 0 else end) > self._max_line:
+            self.fault = f"the MCP server wrote a line of over {self._max_line} bytes"
+            self._forget()
+            self.finish()
             return
-        first, *others, rest = data.split(b"\n")
-        self._lines.append(b"".join((*self._begun, first)))
+        if end < 0:
+            self._begun += data
+            return
+        self._begun += data[:end]
+        self._lines.append(self._begun)
+        *others, rest = data[end + 1 :].split(b"\n")
         self._lines += others
-        self._begun = [rest] if rest else []
+        self._begun = bytearray(rest)
         self._take_lines()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
@@ -129,7 +141,7 @@ class ServerPipes(asyncio.SubprocessProtocol):
         else:
             self._output.resume_reading()
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes | bytearray) -> None:
         try:
             said = from_json(line)
             if isinstance(said, dict) and self._is_answer(said):
@@ -232,11 +244,16 @@ class ServerPipes(asyncio.SubprocessProtocol):
         while not self._can_write.is_set():
             await self._can_write.wait()
 
+    def _forget(self) -> None:
+        """Hear nothing more of what the server says."""
+        self._ignores = True
+        self._lines.clear()
+        self._begun.clear()
+
     async def end(self) -> None:
         """Close its input, and end it and its children if they stay."""
         # One that still writes could not end while nobody reads.
-        self._ignores = True
-        self._lines.clear()
+        self._forget()
         self._output.resume_reading()
         self._input.close()
         await wait_at_most(self._exited, STOP_TIMEOUT)
@@ -261,6 +278,26 @@ class ServerPipes(asyncio.SubprocessProtocol):
         except PermissionError:
             logger.debug("some processes of a server may not be signalled")
         return True
+
+
+class _Output(asyncio.Protocol):
+    """Passes on what a server says at once; asyncio's own protocol does a turn later.
+
+    Args:
+        own: That protocol, for all but the data.
+    """
+
+    def __init__(self, server: ServerPipes, own: asyncio.BaseProtocol) -> None:
+        self._server = server
+        self._own = own
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        self._server.pipe_data_received(1, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._own.connection_lost(exc)
 
 
 def closed_error() -> MCPError:

@@ -16,6 +16,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -34,6 +35,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import JSONRPC_VERSION, jsonrpc_message_adapter
 from pydantic_core import to_json
 
+from anp.sidecar.attachments.attachment import AttachmentError
 from anp.sidecar.attachments.mcp.server_pipes import (
     PendingRequest,
     ServerPipes,
@@ -41,7 +43,7 @@ from anp.sidecar.attachments.mcp.server_pipes import (
 )
 from anp.sidecar.attachments.supervisor import OutputTail
 
-__all__ = ["PipeDispatcher", "drained_pipe", "stdio_dispatcher"]
+__all__ = ["PipeDispatcher", "StandIn", "drained_pipe", "stdio_dispatcher"]
 
 FIRST_ID = 1 << 30
 "First of the ids of our requests; those of the library's own begin with 1."
@@ -57,19 +59,22 @@ async def stdio_dispatcher(
     env: Mapping[str, str],
     cwd: Path | None,
     errlog: IO[str],
+    max_line: int,
     on_end: Callable[[], None],
 ) -> AsyncIterator[PipeDispatcher]:
     """Start a server, give what talks to it, and end it with all that it started.
 
     Args:
         errlog: Takes what it prints on stderr; closed here, since it has its own copy.
+        max_line: Bytes that a message may have; one that is longer ends the server.
         on_end: Called when it has said its last, before a request fails for that.
 
     Raises:
         OSError: It cannot be started.
+        AttachmentError: It was ended for a message that is too long.
     """
     transport, server = await asyncio.get_running_loop().subprocess_exec(
-        lambda: ServerPipes(on_end),
+        lambda: ServerPipes(on_end, max_line),
         *command,
         stderr=errlog,
         env=env,
@@ -79,14 +84,45 @@ async def stdio_dispatcher(
     )
     errlog.close()
     try:
-        yield PipeDispatcher(server)
-    finally:
-        # Whatever ended its life, the server does not outlive it.
-        with anyio.CancelScope(shield=True):
-            await server.end()
-        with suppress(PermissionError):
-            # One that nothing could end is left alone.
-            transport.close()
+        try:
+            yield PipeDispatcher(server)
+        finally:
+            # Whatever ended its life, the server does not outlive it.
+            with anyio.CancelScope(shield=True):
+                await server.end()
+            with suppress(PermissionError):
+                # One that nothing could end is left alone.
+                transport.close()
+    except Exception:
+        if not server.fault:
+            raise
+    if server.fault:
+        raise AttachmentError(server.fault)
+
+
+class StandIn:
+    """An answer that stands in for that of the server to the next request."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self._answer = answer
+        self.asked: dict[str, Any] = {}
+        "Parameters of that request; it was not sent."
+
+    def __enter__(self) -> Self:
+        self._token = _stand_in.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stand_in.reset(self._token)
+
+    def take(self, params: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the answer."""
+        self.asked = dict(params or {})
+        return self._answer
+
+
+_stand_in: ContextVar[StandIn | None] = ContextVar("_stand_in", default=None)
+"Of the present task alone, so that no other request can get its answer."
 
 
 class PipeDispatcher(Dispatcher[TransportContext]):
@@ -113,6 +149,8 @@ class PipeDispatcher(Dispatcher[TransportContext]):
         Raises:
             MCPError: The server answered with an error, or is gone.
         """
+        if (stand_in := _stand_in.get()) is not None:
+            return stand_in.take(params)
         opts = opts or {}
         if not USUAL.issuperset(opts):
             return await self._library.send_raw_request(method, params, opts)

@@ -74,8 +74,9 @@ class _Child(asyncio.Protocol):
         max_size: Bytes that a frame may have.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, max_size: int) -> None:
-        self.process = process
+    process: asyncio.subprocess.Process
+
+    def __init__(self, max_size: int) -> None:
         self.numbers = itertools.count(1)
         "Ids of calls; never used twice in one life."
         self.calls: dict[int, FunctionCall] = {}
@@ -256,8 +257,13 @@ class PythonAttachment(SupervisedAttachment):
         environment = await asyncio.to_thread(read_environment, self._spec)
         ours, theirs = socket.socketpair()
         interpreter = self._spec.python or find_interpreter(os.environ)
+        child = _Child(self._limits.max_result)
         try:
-            process = await asyncio.create_subprocess_exec(
+            # First, so that nothing is waited for between the start of the child and
+            # the care for its end.
+            loop = asyncio.get_running_loop()
+            await loop.create_unix_connection(lambda: child, sock=ours)
+            child.process = await asyncio.create_subprocess_exec(
                 interpreter,
                 # No bytecode files: two versions of a source that were written within a
                 # second and have the same size would be taken for one.
@@ -276,6 +282,9 @@ class PythonAttachment(SupervisedAttachment):
                 start_new_session=True,
             )
         except BaseException as exc:
+            # Nobody waits for its greeting any more.
+            child.greeting.cancel()
+            child.close()
             ours.close()
             if not isinstance(exc, OSError | ValueError):
                 raise
@@ -285,9 +294,6 @@ class PythonAttachment(SupervisedAttachment):
             ) from exc
         finally:
             theirs.close()
-        child = _Child(process, self._limits.max_result)
-        loop = asyncio.get_running_loop()
-        await loop.create_unix_connection(lambda: child, sock=ours)
         return child
 
     async def _greet(

@@ -1103,6 +1103,8 @@ class Runner:
             self.reading.release()
             # What a function sets in its context is gone with its call.
             contextvars.Context().run(self.run_plain, *call)
+            # They may be long, and the next call of this thread may take long to come.
+            del call
 
     def take_turn(self) -> bool:
         """Wait for the turn to read; False if enough threads wait for theirs."""
@@ -1158,6 +1160,8 @@ class Runner:
 
     def receive_exactly(self, size: int) -> bytearray | None:
         received = self.received
+        if size - len(received) > LONG:
+            return self.receive_long(size)
         while len(received) < size:
             try:
                 chunk = self.channel.recv(1 << 16)
@@ -1172,6 +1176,23 @@ class Runner:
             return received
         taken = received[:size]
         del received[:size]
+        return taken
+
+    def receive_long(self, size: int) -> bytearray | None:
+        """Receive so many bytes where they stay; see `receive_exactly`."""
+        # Its whole room at once: one that grows is copied, and leaves holes behind.
+        taken, at = bytearray(size), len(self.received)
+        taken[:at] = self.received
+        self.received = bytearray()
+        with memoryview(taken) as view:
+            while at < size:
+                try:
+                    count = self.channel.recv_into(view[at:])
+                except OSError:
+                    return None
+                if not count:
+                    return None
+                at += count
         return taken
 
     def handle(self, number: int, frame: dict[str, Any]) -> None:

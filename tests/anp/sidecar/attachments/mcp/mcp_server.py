@@ -130,6 +130,8 @@ def call(number: int, name: str, arguments: dict[str, Any]) -> None:
         answer = {"content": [{"type": "text", "text": text}]}
     elif name == "large":
         answer = {"content": [{"type": "text", "text": "x" * arguments["n"]}]}
+    elif name == "nan":
+        answer = {"content": [], "structuredContent": {"number": float("nan")}}
     elif name == "loud":
         sys.stderr.write("y" * 1_000_000)
         sys.stderr.flush()

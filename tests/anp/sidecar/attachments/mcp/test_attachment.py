@@ -34,6 +34,8 @@ from anp.sidecar.attachments.mcp.content import TEXT_OUTPUT
 from anp.sidecar.attachments.mcp.exchange import CallTalk
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT
 from anp.sidecar.attachments.mcp.operations import McpOutcome
+from tests.anp.sidecar.attachments.mcp.test_stdio_transport import runs
+from tests.waiting import until
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
 LIMITS = AttachmentLimits(supervisor=FAST)
@@ -193,6 +195,30 @@ async def test_a_result_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
         assert await call(my, "large", n=1000 - overhead)
         with pytest.raises(ToolError, match="over 1000 bytes"):
             await call(my, "large", n=1001 - overhead)
+
+
+async def test_a_number_that_json_does_not_have_is_refused_where_it_comes_from(
+    tmp_path: Path,
+) -> None:
+    schema = {"type": "object", "properties": {"number": {"type": "number"}}}
+    async with scripted(tmp_path, {"name": "nan", "outputSchema": schema}) as my:
+        with pytest.raises(ToolError, match="NaN and Infinity are not JSON") as caught:
+            await call(my, "nan")
+    assert caught.value.code == 502
+
+
+async def test_an_endless_line_costs_a_server_one_life_and_us_one_line_of_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = replace(LIMITS, max_result=10_000)
+    with caplog.at_level(logging.WARNING):
+        async with scripted(tmp_path, "large", limits=limits) as my:
+            with pytest.raises(AttachmentError, match="the MCP server ended") as caught:
+                await call(my, "large", n=100_000)
+            assert caught.value.may_have_run
+            assert await call(my, "large", n=5)
+    (line,) = caplog.messages
+    assert "a line of over 40000 bytes" in line
 
 
 # -- tools
@@ -531,6 +557,28 @@ async def test_closing_does_not_wait_for_a_server_that_says_nothing(
         await my.close()
         with pytest.raises(AttachmentError):
             await starting
+
+
+async def test_a_server_that_starts_is_ended_with_its_children_by_two_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anp.sidecar.attachments.mcp.server_pipes.STOP_TIMEOUT", 0.2)
+    script = f"sleep 60 & echo $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid"
+    command = ("sh", "-c", f"{script}; wait")
+    my = McpAttachment(
+        AttachmentSpec(kind="mcp", name="my", command=command), limits=LIMITS
+    )
+    starting = asyncio.create_task(my.start())
+    await until((tmp_path / "pid").exists)
+    closing = asyncio.create_task(my.close())
+    await asyncio.sleep(0.05)
+    await my.close()
+    await closing
+    with pytest.raises(AttachmentError):
+        await starting
+    child = (tmp_path / "pid").read_text().strip()
+    # It has its signal, and ends when it has its turn.
+    await until(lambda: not runs(child))
 
 
 async def test_an_attachment_can_be_closed_before_and_after_all(tmp_path: Path) -> None:

@@ -18,8 +18,13 @@ from anyio.abc import TaskStatus
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
 
+from anp.sidecar.attachments.attachment import AttachmentError
 from anp.sidecar.attachments.mcp import server_pipes as module
-from anp.sidecar.attachments.mcp.stdio_transport import PipeDispatcher, stdio_dispatcher
+from anp.sidecar.attachments.mcp.stdio_transport import (
+    FIRST_ID,
+    PipeDispatcher,
+    stdio_dispatcher,
+)
 from tests.waiting import until
 
 ECHO = """
@@ -73,7 +78,9 @@ class Started(TaskStatus[None]):
 
 
 @asynccontextmanager
-async def started(*command: str, code: str = "") -> AsyncIterator[Started]:
+async def started(
+    *command: str, code: str = "", max_line: int = 8_000_000
+) -> AsyncIterator[Started]:
     """Start a program or some code of Python, and run what talks to it."""
     ends: list[int] = []
     transport = stdio_dispatcher(
@@ -81,6 +88,7 @@ async def started(*command: str, code: str = "") -> AsyncIterator[Started]:
         env=dict(os.environ),
         cwd=None,
         errlog=os.fdopen(os.dup(2), "w"),
+        max_line=max_line,
         on_end=lambda: ends.append(1),
     )
     async with asyncio.timeout(30), transport as pipes:
@@ -140,6 +148,30 @@ async def test_what_is_no_message_is_left_out(
             assert await my.say("no JSON", "", "BAD", ANSWER) == {"is": "it"}
     assert len(caplog.records) == 3
     assert "Traceback" not in caplog.text
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+async def test_a_line_over_its_limit_ends_the_server(end: str) -> None:
+    most = 300_000
+    code = f"""
+import sys
+sys.stdin.readline()
+print({ANSWER!r}.replace("ID", "{FIRST_ID}").ljust({most}))
+sys.stdin.readline()
+sys.stdout.write("x" * {most + 1} + {end!r})
+sys.stdout.flush()
+sys.stdin.read()
+"""
+
+    async def talk() -> None:
+        async with started(code=code, max_line=most) as my:
+            assert await my.pipes.send_raw_request("fits", {})
+            with pytest.raises(MCPError, match="Connection closed"):
+                await my.pipes.send_raw_request("does not", {})
+            assert not my.pipes._server._begun
+
+    with pytest.raises(AttachmentError, match="a line of over 300000 bytes"):
+        await talk()
 
 
 async def test_many_messages_in_one_piece_are_all_heard_in_order() -> None:
@@ -249,7 +281,8 @@ async def test_a_server_that_stays_is_ended_with_its_children(
     script = f"{stays}sleep 60 & echo $! > {tmp_path}/pid; echo; wait; sleep 60"
     async with started("sh", "-c", script):
         await until((tmp_path / "pid").exists)
-    assert not runs((tmp_path / "pid").read_text().strip())
+    # One that was killed takes a moment to be gone.
+    await until(lambda: not runs((tmp_path / "pid").read_text().strip()))
 
 
 async def test_a_server_that_still_writes_is_let_end() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -486,6 +487,50 @@ async def test_a_closed_attachment_has_no_process_left(tmp_path: Path) -> None:
     with pytest.raises(AttachmentError) as caught:
         await hanging
     assert caught.value.may_have_run
+
+
+def children() -> str:
+    """Return the ids of the processes that this one started."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
+async def test_an_attachment_that_is_given_up_before_its_channel_stands_has_no_child(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "import threading; threading.Event().wait()")
+    connects = asyncio.Event()
+
+    async def connect(*_: object, **__: object) -> None:
+        connects.set()
+        await asyncio.Event().wait()
+
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "create_unix_connection", connect)
+    spec = AttachmentSpec(kind="python", name="my", target="shop", cwd=tmp_path)
+    my = open_attachment(spec, limits=LIMITS)
+    before = children()
+    starting = asyncio.create_task(my.start())
+    await connects.wait()
+    await my.close()
+    with pytest.raises(AttachmentError):
+        await starting
+    assert children() == before
+
+
+async def test_a_child_that_cannot_be_started_leaves_no_answer_that_nobody_takes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = AttachmentSpec(
+        kind="python", name="my", target="shop", cwd=tmp_path, python=Path("/no/python")
+    )
+    my = open_attachment(spec, limits=LIMITS)
+    with pytest.raises(AttachmentError):
+        await my.start()
+    await my.close()
+    # The end of the channel is told in the next round of the loop.
+    await asyncio.sleep(0)
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 async def test_closing_does_not_wait_for_a_module_that_hangs(tmp_path: Path) -> None:

@@ -85,3 +85,28 @@ async def test_functions_that_hang_stop_no_others(tmp_path: Path) -> None:
             task.cancel()
         await asyncio.gather(*hanging, return_exceptions=True)
         assert (await call(my, "remember", word="two"))["result"] == "nothing"
+
+
+async def test_no_thread_holds_a_long_argument_after_its_call(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        """
+        import time, tracemalloc
+
+        tracemalloc.start()
+
+        def size(text: str) -> int:
+            return len(text)
+
+        def lets_go(below: int) -> bool:
+            # The last call's thread may just be on its way to the next one.
+            end = time.monotonic() + 2.0
+            while tracemalloc.get_traced_memory()[0] > below and time.monotonic() < end:
+                time.sleep(0.01)
+            return time.monotonic() < end
+        """,
+    )
+    async with attached(tmp_path, "shop") as my:
+        for _ in range(4):
+            assert await call(my, "size", text="x" * 2_000_000) == {"result": 2_000_000}
+        assert await call(my, "lets_go", below=1_000_000) == {"result": True}
