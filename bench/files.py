@@ -37,9 +37,9 @@ from anp.protocols.gbz.reader import read_frame
 from anp.protocols.gbz.writer import write_frame
 from anp.sidecar.files.sealed_file import SealedWriter, read_blocks
 from anp.wire.envelopes import read_envelope
-from anp.wire.frames import open_envelope, seal
 from anp.wire.keys import SessionKeys
 from bench.call import Anpd, LocalApi
+from tests.anp.wire.peers import open_envelope, seal
 
 MIB = 1024 * 1024
 BLOCK = 256 * 1024

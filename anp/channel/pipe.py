@@ -44,6 +44,9 @@ _LENGTH_8: Final = Struct(">Q")
 _LONG: Final = 64 * 1024
 "Bytes from which a copy takes longer than what it saves."
 
+_SMALL: Final = 4 * 1024
+"Bytes of a piece of a frame below which it is not kept by itself."
+
 _AT_EOF: Final = StreamReader.at_eof.__code__
 
 # In C, where the library was built with it.
@@ -97,14 +100,14 @@ class Pipe:
         if len(data) > LONG:
             self._send_long(data, masked=masked)
             return
-        protocol.writes.append(b"".join(framed(data, masked=masked)))
-        if self._is_due:
-            return
-        if connection.heard:
+        frame = b"".join(framed(data, masked=masked))
+        if connection.heard and not protocol.writes:
             # The first after something came is mostly its answer, and the only one.
             connection.heard = False
-            self._send_put()
-        else:
+            connection.transport.write(frame)
+            return
+        protocol.writes.append(frame)
+        if not self._is_due:
             self._is_due = True
             connection.loop.call_soon(self._send_put)
 
@@ -165,6 +168,36 @@ class Pipe:
         self.connection.protocol.max_message_size = size
 
 
+class _Begun:
+    """The pieces of a message that came so far; they are put together once."""
+
+    def __init__(self, is_text: bool, mask: bytes, size: int) -> None:
+        self.is_text = is_text
+        self.mask = mask
+        self.missing = size
+        "Bytes that are still to come."
+        self._pieces: list[bytes | bytearray] = []
+
+    def take(self, data: bytes) -> bytes:
+        """Take what belongs to the message; return the rest."""
+        piece = data[: self.missing]
+        self.missing -= len(piece)
+        if len(piece) >= _SMALL:
+            self._pieces.append(piece)
+        elif self._pieces and isinstance(last := self._pieces[-1], bytearray):
+            # Each alone would take many times its bytes.
+            last += piece
+        else:
+            self._pieces.append(bytearray(piece))
+        return data[len(piece) :]
+
+    def content(self) -> bytes:
+        """Return the message, once it is whole; it is not held here any more."""
+        content = b"".join(self._pieces)
+        self._pieces.clear()
+        return bytes(_apply_mask(content, self.mask)) if self.mask else content
+
+
 class PromptConnection(Connection):
     """A connection that gives a message to its reader as soon as it is there.
 
@@ -178,31 +211,49 @@ class PromptConnection(Connection):
     take: Callable[[bytes], bool] | None = None
     "Takes a text, as UTF-8, or a binary message; False: it does not take it now."
 
+    act: Callable[[], None] = staticmethod(lambda: None)
+    """Acts on what was taken. The message is let go of before: it may be long, and what
+    it says is then there without it."""
+
     heard = False
     "True if something came and nothing was sent since; see `Pipe`."
 
-    _begun: bytearray
-    "Beginning of a frame, kept while some of it is missing."
+    _begun: _Begun | None = None
+    "A frame of which some is missing."
 
-    _missing = 0
-    "Bytes of that frame that are still to come."
+    _between_frames = False
+    "True if the library's parser is known to wait for a frame to begin."
 
     def data_received(self, data: bytes) -> None:
         """See the library's class."""
-        left: bytes | bytearray = data
-        if self._missing > 0:
-            self._begun += data
-            self._missing -= len(data)
-            if self._missing > 0:
+        if self._begun is not None:
+            data = self._begun.take(data)
+            if self._begun.missing:
                 return
-            left = self._begun
-            del self._begun
-        if self.take is not None:
+            self._take_begun()
+        if data and self.take is not None:
             # Once for all that came together: their answers go out together, too.
             self.heard = True
-            left = self._take_whole(left)
-        if left:
-            super().data_received(left)  # type: ignore[arg-type]  # its parser takes it
+            data = self._take_whole(data)
+        if data:
+            self._between_frames = False
+            super().data_received(data)
+
+    def _take_begun(self) -> None:
+        """Take the message that came in pieces, and is whole now."""
+        begun, self._begun = self._begun, None
+        assert begun is not None
+        is_text, content = begun.is_text, begun.content()
+        self.heard = True
+        may_take = self._is_prompt and self.protocol.state is State.OPEN
+        if may_take and self._taken(content, is_text=is_text):
+            # It may be long, and what it says is there without it.
+            del content
+            self.act()
+        else:
+            # As the library's parser gives it; nothing it has not read stands before.
+            kind = Opcode.TEXT if is_text else Opcode.BINARY
+            super().process_event(Frame(kind, content))
 
     def process_event(self, event: Event) -> None:
         """See the library's class; the messages come in their order either way."""
@@ -216,19 +267,23 @@ class PromptConnection(Connection):
             data, event.data = bytes(event.data), b""
             is_text = event.opcode is Opcode.TEXT
             if self._is_prompt and self._taken(data, is_text=is_text):
+                del data
+                self.act()
                 return
             event = Frame(event.opcode, data)
         super().process_event(event)
 
-    def _take_whole(self, data: bytes | bytearray) -> bytes | bytearray:
+    def _take_whole(self, data: bytes) -> bytes:
         """Take the messages at the beginning of `data`; return what is left of it.
 
         The beginning of one that is within the limit is kept until the rest is there.
         """
         protocol = self.protocol
-        if not _between_frames(protocol.parser) or protocol.current_size is not None:
-            # The library has read a part of a frame, or of a message.
-            return data
+        if not self._between_frames:
+            if not _is_between(protocol.parser) or protocol.current_size is not None:
+                # The library has read a part of a frame, or of a message.
+                return data
+            self._between_frames = True
         masked, most = protocol.side is Side.SERVER, protocol.max_message_size
         left, size = 0, len(data)
         while left < size and self._is_prompt and protocol.state is State.OPEN:
@@ -238,18 +293,22 @@ class PromptConnection(Connection):
             begin, end = found
             if most is not None and end - begin > most:
                 break
+            is_text = data[left] == _TEXT
+            mask = data[begin - _MASK_SIZE : begin] if masked else b""
             if end > size:
                 if most is None:
                     break
-                self._begun = bytearray(memoryview(data)[left:])
-                self._missing = end - size
+                self._begun = _Begun(is_text, mask, end - begin)
+                self._begun.take(data[begin:])
                 return b""
             is_long = end - begin >= _LONG
             content = (memoryview(data) if is_long else data)[begin:end]
             if masked:
-                content = _apply_mask(content, data[begin - 4 : begin])
-            if not self._taken(bytes(content), is_text=data[left] == _TEXT):
+                content = _apply_mask(content, mask)
+            if not self._taken(bytes(content), is_text=is_text):
                 break
+            del content
+            self.act()
             left = end
         return data[left:] if left else data
 
@@ -265,7 +324,7 @@ class PromptConnection(Connection):
         return self.take(data)
 
 
-def _between_frames(parser: Any) -> bool:
+def _is_between(parser: Any) -> bool:
     """Say if the library's parser waits for a frame to begin."""
     # One generator waits in another; the innermost one tells what for.
     while (within := parser.gi_yieldfrom) is not None:
@@ -273,7 +332,7 @@ def _between_frames(parser: Any) -> bool:
     return bool(parser.gi_code is _AT_EOF)
 
 
-def _whole(data: bytes | bytearray, at: int, *, masked: bool) -> tuple[int, int] | None:
+def _whole(data: bytes, at: int, *, masked: bool) -> tuple[int, int] | None:
     """Return where the content of a whole message begins and ends, or None.
 
     It is one frame that begins at `at`, without any reserved bit; it may end behind
@@ -356,7 +415,7 @@ class Reader:
         Raises:
             ConnectionClosed: It did not end well.
         """
-        self._connection.take = self._take
+        self._connection.take, self._connection.act = self._take, self._pump
         with contextlib.suppress(ConnectionClosedOK):
             while True:
                 text = await self._connection.recv()
@@ -414,5 +473,4 @@ class Reader:
             guest.read(len(data))
         elif self._strangers is not None:
             self._strangers.give_way()
-        self._pump()
         return True

@@ -820,7 +820,7 @@ class Anpd:
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._address is not None:
-            return http.client.HTTPConnection(*self._address)
+            return http.client.HTTPConnection(*self._address, blocksize=COPY_SIZE)
         return _UnixConnection(self._socket)
 
 
@@ -828,7 +828,7 @@ class _UnixConnection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
 
     def __init__(self, path: str) -> None:
-        super().__init__("localhost")
+        super().__init__("localhost", blocksize=COPY_SIZE)
         self._path = path
 
     def connect(self) -> None:

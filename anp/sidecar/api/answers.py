@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse
 
 from negotiation.exact_numbers import ExactEncoder
 from negotiation.long_texts import write_bytes
+from negotiation.strict_json import MAX_DEPTH, plain_json
 
 __all__ = ["LEFT_OUT", "JsonAnswer", "fields_of"]
 
@@ -32,6 +33,9 @@ class JsonAnswer(JSONResponse):
 
     def render(self, content: object) -> bytes:
         """Return the JSON as bytes; numbers that JSON does not know are refused."""
+        plain = plain_json(content, max_depth=MAX_DEPTH)
+        if plain is not None:
+            return plain
         if is_dataclass(content):
             # Long texts in it are found then.
             content = fields_of(content)

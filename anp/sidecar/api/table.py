@@ -394,9 +394,10 @@ def _with_exact_numbers(body: Any, found: Json) -> object:
     objects = {
         name: value
         for name, value in found.items()
-        if isinstance(getattr(body, name, None), dict)
+        # Nearly all are equal, and what makes another body takes long.
+        if isinstance(known := getattr(body, name, None), dict) and known != value
     }
-    return replace(body, **objects)
+    return replace(body, **objects) if objects else body
 
 
 @functools.cache

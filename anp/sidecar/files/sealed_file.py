@@ -9,19 +9,33 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["BLOCK", "DamagedFile", "SealedWriter", "read_blocks"]
+__all__ = [
+    "BLOCK",
+    "DamagedFile",
+    "SealedWriter",
+    "read_blocks",
+    "read_blocks_at_once",
+]
+
+_AT_ONCE: Final = getattr(os, "RWF_NOWAIT", None)
+"Has a read give only what is in the system's memory; not every system has it."
 
 BLOCK: Final = 256 * 1024
 "Bytes of a block; also of a piece on the wire."
 
 NONCE: Final = 12
 OVERHEAD: Final = NONCE + 16
+
+_ROW: Final = BLOCK + OVERHEAD
+"Bytes of a whole block on disk."
 
 
 class DamagedFile(Exception):
@@ -106,7 +120,7 @@ class SealedWriter:
             sealed[:NONCE] = nonce = os.urandom(NONCE)
             place = _place(self._mark, self._blocks)
             self._cipher.encrypt_into(nonce, content, place, sealed[NONCE:])
-            at = self._blocks * (BLOCK + OVERHEAD)
+            at = self._blocks * _ROW
             while sealed:
                 written = os.pwrite(self._file, sealed, at)
                 sealed, at = sealed[written:], at + written
@@ -125,7 +139,7 @@ class SealedWriter:
                 break
             self._hash.update(data)
             self._blocks += 1
-        os.ftruncate(self._file, self._blocks * (BLOCK + OVERHEAD))
+        os.ftruncate(self._file, self._blocks * _ROW)
 
 
 def read_blocks(path: Path, cipher: AESGCM, mark: str, numbers: range) -> bytearray:
@@ -135,21 +149,56 @@ def read_blocks(path: Path, cipher: AESGCM, mark: str, numbers: range) -> bytear
         DamagedFile: One of them is not what was written, or not there.
         OSError: The file cannot be read.
     """
+    with _opened(path) as file:
+        return _read(file, cipher, mark, numbers)
+
+
+def read_blocks_at_once(
+    path: Path, cipher: AESGCM, mark: str, numbers: range
+) -> bytearray | None:
+    """Return what `read_blocks` does, or None if the disk would have to be waited for.
+
+    Raises:
+        DamagedFile, OSError: As there.
+    """
+    if _AT_ONCE is None:
+        return None
+    with _opened(path) as file:
+        at = numbers.start * _ROW
+        size = max(0, min(len(numbers) * _ROW, os.fstat(file).st_size - at))
+        sealed = bytearray(size)
+        try:
+            if os.preadv(file, [sealed], at, _AT_ONCE) != size:
+                return None
+        except OSError:
+            # It is not in memory, or the file system cannot tell.
+            return None
+    return _unsealed(sealed, cipher, mark, numbers)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return _read(file, cipher, mark, numbers)
+        yield file
     finally:
         os.close(file)
 
 
 def _read(file: int, cipher: AESGCM, mark: str, numbers: range) -> bytearray:
-    row = BLOCK + OVERHEAD
-    sealed = memoryview(os.pread(file, len(numbers) * row, numbers.start * row))
+    sealed = os.pread(file, len(numbers) * _ROW, numbers.start * _ROW)
+    return _unsealed(sealed, cipher, mark, numbers)
+
+
+def _unsealed(
+    data: bytes | bytearray, cipher: AESGCM, mark: str, numbers: range
+) -> bytearray:
+    sealed = memoryview(data)
     # Each block is opened into its place, so that nothing is put together afterwards.
     content = bytearray(max(0, len(sealed) - len(numbers) * OVERHEAD))
     room = memoryview(content)
     for index in numbers:
-        block, sealed = sealed[:row], sealed[row:]
+        block, sealed = sealed[:_ROW], sealed[_ROW:]
         into, room = room[: max(0, len(block) - OVERHEAD)], room[BLOCK:]
         try:
             cipher.decrypt_into(block[:NONCE], block[NONCE:], _place(mark, index), into)

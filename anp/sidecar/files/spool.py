@@ -18,7 +18,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -29,7 +29,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import AnpError
 from anp.interaction.elements import FILE_URN, Part
-from anp.sidecar.files.sealed_file import BLOCK, SealedWriter, read_blocks
+from anp.sidecar.files.sealed_file import (
+    BLOCK,
+    SealedWriter,
+    read_blocks,
+    read_blocks_at_once,
+)
 
 __all__ = ["PURPOSE", "FileRole", "KeptFile", "NoRoom", "Spool", "UPLOADS"]
 
@@ -380,12 +385,33 @@ class Spool:
             DamagedFile: They are not what was written.
             OSError: They cannot be read.
         """
+        data = self._read(read_blocks, kept, offset, length)
+        assert data is not None, "the disk was waited for"
+        return data
+
+    def read_at_once(
+        self, kept: KeptFile, offset: int, length: int
+    ) -> memoryview | None:
+        """Return what `read` does, or None if the disk would have to be waited for.
+
+        Most files that are given out were written a moment ago and are in memory; and
+        another thread would hold the interpreter while it opens them.
+        """
+        return self._read(read_blocks_at_once, kept, offset, length)
+
+    def _read(
+        self,
+        read: Callable[[Path, AESGCM, str, range], bytearray | None],
+        kept: KeptFile,
+        offset: int,
+        length: int,
+    ) -> memoryview | None:
         if offset >= kept.size:
             return memoryview(b"")
         path, end = self._path(kept, "data"), min(offset + length, kept.size)
         numbers = range(offset // BLOCK, -(-end // BLOCK))
-        data = memoryview(read_blocks(path, self._cipher, kept.mark, numbers))
-        return data[offset % BLOCK :][:length]
+        data = read(path, self._cipher, kept.mark, numbers)
+        return None if data is None else memoryview(data)[offset % BLOCK :][:length]
 
     def content(self, kept: KeptFile) -> Iterator[memoryview]:
         """Yield the content of a whole file, block by block; see `read`."""

@@ -296,15 +296,15 @@ class FileTransfers:
         kept = self.spool.find(log, task.id, wanted.file.id)
         if kept is None:
             raise _unknown("there is no such file")
-        length = min(wanted.file.length, _most(line))
+        offset, length = wanted.file.offset, min(wanted.file.length, _most(line))
         try:
-            data = await asyncio.to_thread(
-                self.spool.read, kept, wanted.file.offset, length
-            )
+            data = self.spool.read_at_once(kept, offset, length)
+            if data is None:
+                data = await asyncio.to_thread(self.spool.read, kept, offset, length)
         except (DamagedFile, OSError) as exc:
             logger.warning("file cannot be given session=%s reason=%s", log, exc)
             raise _unknown("the file cannot be read any more") from exc
-        piece = FilePiece(offset=wanted.file.offset, data=data)
+        piece = FilePiece(offset=offset, data=data)
         told = Acknowledgement(session=wanted.session, ref=ref, task=task, piece=piece)
         line.give(Send(to="", ref=0, operation=told))
 

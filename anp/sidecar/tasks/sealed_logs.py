@@ -51,8 +51,11 @@ class SealedLogs:
         self._cipher = RestCipher(secret, "a part of a session")
         self.names: dict[str, str | None] = {}
         """Ids of the logs that were found by their names, None for a name of none. Each
-        operation of a peer tries several. A write forgets all; where other daemons
-        write as well, nothing is remembered."""
+        operation of a peer tries several. A write forgets all; during a write that
+        changes names, and where other daemons write as well, nothing is remembered."""
+
+        self._writes: set[object] = set()
+        "Writes under way that change names; a prune is one of many transactions."
 
     def append_log(self, change: LogChange) -> Log:
         """See `LogStore.append_log`.
@@ -92,11 +95,12 @@ class SealedLogs:
 
     def log_named(self, name: str) -> str | None:
         """Return the id of the log of a name; see `LogStore.log_named`."""
-        # What is forgotten meanwhile is put into a dictionary that nobody reads.
-        names = self.names
+        # What is forgotten meanwhile is put into a dictionary that nobody reads. It is
+        # taken first, or a write could begin between the two.
+        names, remembers = self.names, not (self._writes or self._store.is_shared)
         found = self._store.log_named(name)
         log = None if found is None else found[0]
-        if not self._store.is_shared:
+        if remembers:
             if len(names) >= MAX_NAMES:
                 names.clear()
             names[name] = log
@@ -188,11 +192,14 @@ class SealedLogs:
     @contextmanager
     def _forgetting(self) -> Iterator[None]:
         """Forget the names before and after a write that changes some."""
+        write = object()
+        self._writes.add(write)
         self.names = {}
         try:
             yield
         finally:
             self.names = {}
+            self._writes.remove(write)
 
     def _log(self, log: Log) -> Log:
         return replace(log, content=self._cipher.open(log.content, _head(log.id)))

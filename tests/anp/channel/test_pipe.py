@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import tracemalloc
 from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any, Final
@@ -405,3 +406,35 @@ async def test_a_long_message_is_sent_in_pieces_and_held_by_nobody(
     one.process_event(event)
     assert event.data == b""
     assert await task == data
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("willing", [True, False])
+@pytest.mark.parametrize("step", [2, 65_536])
+async def test_a_long_message_in_pieces_is_let_go_of_before_it_is_acted_on(
+    masked: bool, willing: bool, step: int
+) -> None:
+    side = Side.SERVER if masked else Side.CLIENT
+    one, sizes = PromptConnection(Protocol(side, max_size=None)), list[int]()
+    one.protocol.max_message_size = 1 << 20
+    one.connection_made(Transport())  # type: ignore[arg-type]  # a fake
+    data = b"\x01" + os.urandom(200_000)
+    head, content = framed(data, masked=masked)
+    one.take = lambda message: willing and message == data
+    one.act = lambda: sizes.append(tracemalloc.get_traced_memory()[0])
+    task = asyncio.create_task(one.recv())
+    await asyncio.sleep(0)
+    tracemalloc.start()
+    try:
+        one.data_received(head)
+        for at in range(0, len(content), step):
+            one.data_received(content[at : at + step])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2.5 * len(data)
+    if willing:
+        assert sizes[0] < 0.5 * len(data)
+        task.cancel()
+    else:
+        assert (await task, sizes) == (data, [])

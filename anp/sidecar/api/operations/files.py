@@ -24,6 +24,9 @@ __all__ = ["FileOperations", "file_answer"]
 MAX_UPLOADS: Final = 8
 "Uploads that are taken at a time."
 
+PIECE: Final = 4 * BLOCK
+"Bytes of an upload that are written at once."
+
 PATIENCE: Final = 20.0
 "Seconds for which a request waits for a file that is on its way here."
 
@@ -153,17 +156,41 @@ async def _blocks(spool: Spool, kept: KeptFile) -> AsyncIterator[memoryview]:
 
 
 async def _write(request: Request, writer: SealedWriter) -> None:
-    """Write a body block by block; a slow client has its time for each of them."""
+    """Write a body; while one piece of it is written, the next one comes."""
+    loop = asyncio.get_running_loop()
+    writing: asyncio.Future[None] | None = None
+    try:
+        async for piece in _pieces(request):
+            if writing is not None:
+                await asyncio.shield(writing)
+            writing = loop.run_in_executor(None, writer.append, piece)
+        if writing is not None:
+            await asyncio.shield(writing)
+    finally:
+        if writing is not None:
+            # Before anybody closes what it writes to.
+            await asyncio.wait({writing})
+
+
+async def _pieces(request: Request) -> AsyncIterator[memoryview]:
+    """Yield a body in pieces of whole blocks, and its rest.
+
+    A slow client has its time for each block.
+    """
     connection = request.scope.get("state", {}).get(CONNECTION)
-    held = bytearray()
+    came: list[bytes] = []
+    size = 0
     async for data in request.stream():
-        held += data
-        while len(held) >= BLOCK:
-            await asyncio.to_thread(writer.append, bytes(held[:BLOCK]))
-            del held[:BLOCK]
-            if connection is not None:
-                connection.took_piece()
-    await asyncio.to_thread(writer.append, bytes(held))
+        came.append(data)
+        before, size = size, size + len(data)
+        if connection is not None and before // BLOCK < size // BLOCK:
+            connection.took_piece()
+        if size >= PIECE:
+            whole = b"".join(came)
+            end = size // BLOCK * BLOCK
+            yield memoryview(whole)[:end]
+            came, size = [whole[end:]], size - end
+    yield memoryview(b"".join(came))
 
 
 def _no_room(exc: NoRoom) -> CallError:

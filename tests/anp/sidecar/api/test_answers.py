@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, cast, get_args, get_type_hints
 
 import pytest
@@ -15,6 +15,7 @@ from anp.sidecar.api.app import operations_of
 from anp.sidecar.api.openapi import openapi
 from anp.sidecar.api.problems import Problem
 from anp.sidecar.api.table import LocalScope, Media, Operation, get, operations_in
+from anp.sidecar.calls.call import CallResult, CallStep
 from cache.records.records import AgreementRole, Hash
 
 
@@ -62,6 +63,33 @@ def test_an_answer_is_its_fields_all_the_way_down() -> None:
     assert (shown["hash"], shown["role"], shown["note"]) == (None, "provider", "x")
     assert shown["parts"][0]["retry_after"] == 1.5
     assert "may_have_run" not in shown["parts"][0]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"x": 'é " \x7f'},
+        [1.5, 1e-5, 1e300],
+        10**400,
+        ("tuple",),
+        {1: "one"},
+        "x" * 99_999,
+    ],
+)
+def test_a_result_has_the_same_bytes_in_one_piece_and_piece_by_piece(
+    output: object,
+) -> None:
+    result = CallResult(
+        output=output,
+        protocol=None,
+        source="consensus",
+        peer_did="did:key:z",
+        negotiation_id=None,
+        ms=0.1,
+        timeline=[CallStep("result", 0.1)],
+    )
+    text = json.dumps(asdict(result), ensure_ascii=False, separators=(",", ":"))
+    assert bytes(JsonAnswer(result).body) == text.encode()
 
 
 def test_what_is_left_out_has_no_key_and_null_has_one() -> None:

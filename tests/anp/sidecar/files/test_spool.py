@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from dataclasses import replace
@@ -17,6 +18,7 @@ from anp.sidecar.files.sealed_file import (
     DamagedFile,
     SealedWriter,
     read_blocks,
+    read_blocks_at_once,
 )
 from anp.sidecar.files.spool import UPLOADS, FileRole, KeptFile, NoRoom, Spool
 
@@ -59,6 +61,36 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path, size: int) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     blocks = range(-(-size // BLOCK))
     assert read_blocks(path, CIPHER, "mark", blocks) == content
+    # It was just written, so that it is in memory where a system can tell.
+    assert read_blocks_at_once(path, CIPHER, "mark", blocks) in (content, None)
+
+
+def test_what_is_in_memory_is_no_less_checked(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with SealedWriter(path, CIPHER, "mark") as writer:
+        writer.append(os.urandom(BLOCK))
+    if read_blocks_at_once(path, CIPHER, "mark", range(1)) is None:
+        pytest.skip("this file system cannot tell what is in memory")
+    for mark, numbers in (("other", range(1)), ("mark", range(1, 2))):
+        with pytest.raises(DamagedFile):
+            read_blocks_at_once(path, CIPHER, mark, numbers)
+
+
+@pytest.mark.parametrize("fault", [BlockingIOError(), OSError(errno.EOPNOTSUPP), 5])
+def test_what_is_not_in_memory_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: OSError | int
+) -> None:
+    path = tmp_path / "file"
+    with SealedWriter(path, CIPHER, "mark") as writer:
+        writer.append(os.urandom(BLOCK))
+
+    def read(*_: object) -> int:
+        if isinstance(fault, OSError):
+            raise fault
+        return fault
+
+    monkeypatch.setattr(os, "preadv", read, raising=False)
+    assert read_blocks_at_once(path, CIPHER, "mark", range(1)) is None
 
 
 @pytest.mark.parametrize("left", [0, 10, BLOCK, BLOCK + 28, BLOCK + 5_000])

@@ -244,6 +244,26 @@ async def test_the_next_piece_is_asked_for_while_one_is_written(
     assert two.has_it()
 
 
+async def test_a_piece_that_is_not_in_memory_is_read_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = await two_in(tmp_path)
+    two.line()
+    threads: set[str] = set()
+    before = Spool.read
+
+    def read(spool: Spool, kept: KeptFile, offset: int, length: int) -> memoryview:
+        threads.add(threading.current_thread().name)
+        return before(spool, kept, offset, length)
+
+    monkeypatch.setattr(Spool, "read", read)
+    monkeypatch.setattr(Spool, "read_at_once", lambda *_: None)
+    await two.taker.whole(two.kept)
+    assert threads
+    assert threading.main_thread().name not in threads
+    assert two.has_it()
+
+
 async def test_a_stop_waits_for_the_piece_that_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

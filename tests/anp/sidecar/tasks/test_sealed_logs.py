@@ -98,3 +98,24 @@ def test_a_look_up_that_a_write_overtakes_is_not_remembered(tmp_path: Path) -> N
     store.log_named = overtaken  # type: ignore[method-assign]
     assert (logs.log_named(name), logs.names) == (None, {})
     store.close()
+
+
+def test_a_name_that_is_looked_up_during_a_prune_is_not_remembered(
+    tmp_path: Path,
+) -> None:
+    store = open_store(tmp_path / "store", owner="did:key:z")
+    logs = SealedLogs(store, SECRET)
+    name, prune = "1" * 64, store.prune_logs
+    logs.append_log(change(names=(name,)))
+
+    def look_meanwhile(*, older_than: float, max_bytes: int) -> int:
+        assert logs.log_named(name) == "a1"
+        gone = prune(older_than=older_than, max_bytes=max_bytes)
+        # Here it would go on with the next log.
+        assert logs.names == {}
+        return gone
+
+    store.prune_logs = look_meanwhile  # type: ignore[method-assign]
+    assert logs.prune_logs(older_than=9e9, max_bytes=0) == 1
+    assert (logs.log_named(name), logs.names) == (None, {name: None})
+    store.close()
