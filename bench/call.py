@@ -74,7 +74,8 @@ class LocalApi(http.client.HTTPConnection):
     """One kept connection to the local API of a daemon."""
 
     def __init__(self, path: str, *, need: str) -> None:
-        super().__init__("anpd", timeout=CALL_TIMEOUT)
+        # In blocks as those of the raw copy that files are compared with.
+        super().__init__("anpd", timeout=CALL_TIMEOUT, blocksize=256 * 1024)
         self.need = need
         "Name of the field of a call that says what is wanted; it was `task` once."
         self.path = path

@@ -14,13 +14,16 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-__all__ = ["LONG", "STAND_IN", "take_out", "write_bytes", "written_size"]
+__all__ = ["LONG", "STAND_IN", "is_named", "take_out", "write_bytes", "written_size"]
 
 LONG: Final = 64 * 1024
 "Characters from which a text is long."
 
 PIECE: Final = 64 * 1024
 "Characters, or bytes, of a long text that are looked at or written at once."
+
+SHORT: Final = 1000
+"Characters below which a text is looked at one by one."
 
 MOST_LOOKED_AT: Final = 64
 "Texts, or values of one container, that are looked at before none is called long."
@@ -117,20 +120,29 @@ def write_bytes(encoder: json.JSONEncoder, value: Any) -> bytes:
 
 def _is_long(value: Any, levels: int) -> bool:
     """Tell if a value is, or holds, a long text, as far as it is looked at."""
-    kind = type(value)
-    if kind is str:
-        return len(value) > LONG
-    if kind is dict:
-        # By other names the encoder writes what they stand for.
-        if len(value) > MOST_LOOKED_AT or any(type(name) is not str for name in value):
-            return False
-        value = value.values()
-    elif kind is not list or len(value) > MOST_LOOKED_AT:
-        return False
-    for one in value:  # noqa: SIM110 - a generator costs more than what it looks at
-        if levels and _is_long(one, levels - 1):
-            return True
+    level: list[Any] = [value]
+    # One level after the other: a call for each value takes longer than the look at it.
+    for _ in range(levels + 1):
+        below: list[Any] = []
+        for one in level:
+            kind = type(one)
+            if kind is str:
+                if len(one) > LONG:
+                    return True
+            elif kind is dict and len(one) <= MOST_LOOKED_AT and is_named(one):
+                below += one.values()
+            elif kind is list and len(one) <= MOST_LOOKED_AT:
+                below += one
+        level = below
     return False
+
+
+def is_named(value: dict[Any, Any]) -> bool:
+    """Tell if all names are texts; the encoder writes others as what they mean."""
+    for name in value:  # noqa: SIM110 - a generator costs more than what it looks at
+        if type(name) is not str:
+            return False
+    return True
 
 
 def _write(encoder: json.JSONEncoder, value: Any, made: BytesIO, levels: int) -> None:
@@ -185,6 +197,10 @@ def _escapes_in(piece: bytes, characters: bytes) -> int:
 
 def written_size(text: str) -> int:
     """Return a bound of the bytes that a text has as JSON; close if it is ASCII."""
+    if len(text) < SHORT and text.isascii() and text.isprintable():
+        # As below, without the parser, which takes longer to begin than to look.
+        escapes = text.count('"') + text.count("\\")
+        return 2 + len(text) + (LONGEST_ESCAPE - 1) * escapes
     if not text.isascii():
         # An emoji is two escapes.
         return 2 + 2 * LONGEST_ESCAPE * len(text)

@@ -199,7 +199,10 @@ def _values(value: Json) -> str:
 
 def _is_plain(value: Json) -> bool:
     if isinstance(value, str):
-        return bool(value) and value == value.strip() and "\n" not in value
+        # One that begins with a quotation mark would be read as a quoted one.
+        if not value or value.startswith('"'):
+            return False
+        return value == value.strip() and "\n" not in value
     return isinstance(value, bool | int | float)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from negotiation.strict_json import Json, canonical_json
 
@@ -43,6 +44,16 @@ MAX_REMEMBERED = 1_000
 
 MAX_HASHED = 1_024
 "Capabilities whose hashes are remembered: each call of a peer asks for one."
+
+
+MAX_FLAT: Final = 32
+"Most names of an object whose shape is told without a schema."
+
+MAX_FLAT_NAMES: Final = 1_024
+"Most characters of those names, for a shape is remembered."
+
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+"Types of values that hold no others."
 
 
 class Role(StrEnum):
@@ -164,8 +175,13 @@ def infer_schema(value: Json) -> Schema:
     return _inferred(value)[0]
 
 
-def shape_of(value: Json) -> bytes:
-    """Return the canonical JSON of `infer_schema`."""
+def shape_of(value: Json) -> Hashable:
+    """Return what two values share only if `infer_schema` gives the same for both."""
+    if type(value) is dict and len(value) <= MAX_FLAT:
+        names, kinds = tuple(value), tuple(map(type, value.values()))
+        # Most data is flat, and its types say as much as a schema made of them.
+        if SCALARS.issuperset(kinds) and sum(map(len, names)) <= MAX_FLAT_NAMES:
+            return names, kinds
     return _inferred(value)[1]
 
 

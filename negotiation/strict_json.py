@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, NoReturn
+
+from pydantic_core import to_json
 
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import ExactEncoder, read_number
-from negotiation.long_texts import LONG, STAND_IN, take_out, write_bytes, written_size
+from negotiation.long_texts import (
+    LONG,
+    STAND_IN,
+    is_named,
+    take_out,
+    write_bytes,
+    written_size,
+)
 
 __all__ = [
     "Json",
@@ -20,6 +33,8 @@ __all__ = [
     "canonical_json",
     "largest_json",
     "parse_json",
+    "plain_json",
+    "write_plain",
 ]
 
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
@@ -30,6 +45,18 @@ MAX_DEPTH = 64
 
 MAX_DIGITS = 400
 "Longest number, in characters, since a conversion takes quadratic time."
+
+BLANKS: Final = " \t\n\r"
+
+HUGE: Final = 10**300
+"An integer below it has fewer digits than `MAX_DIGITS`."
+
+SMALLEST: Final = 1e-4
+LARGEST: Final = 1e16
+"Floats from one to the other are written without an exponent."
+
+MAX_PLAIN: Final = 10_000
+"Values that `plain_json` looks at; for more of them it is slower than what it spares."
 
 SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 "An escape for a surrogate, alone or as part of a pair."
@@ -78,7 +105,7 @@ def _parse(text: str, decoder: json.JSONDecoder, max_depth: int) -> Json:
         if text.startswith("\ufeff"):
             said = "Unexpected UTF-8 BOM (decode using utf-8-sig)"
             raise json.JSONDecodeError(said, text, 0)
-        value: Json = decoder.decode(text)
+        value = _decoded(text, decoder)
     except RecursionError:
         raise JsonError(f"nested deeper than {max_depth} levels") from None
     except json.JSONDecodeError as exc:
@@ -91,6 +118,18 @@ def _parse(text: str, decoder: json.JSONDecoder, max_depth: int) -> Json:
     # The first look is fast, also over a long text without escapes, such as base64.
     if "\\" in text and SURROGATE_ESCAPE.search(text):
         _check_surrogates(value)
+    return value
+
+
+def _decoded(text: str, decoder: json.JSONDecoder) -> Json:
+    """Return `decoder.decode(text)`, which looks for blanks with two patterns."""
+    value: Json
+    if text[:1] in BLANKS:
+        value = decoder.decode(text)
+        return value
+    value, end = decoder.raw_decode(text)
+    if end != len(text) and (rest := text[end:].lstrip(BLANKS)):
+        raise json.JSONDecodeError("Extra data", text, len(text) - len(rest))
     return value
 
 
@@ -108,10 +147,88 @@ def canonical_json(value: Json) -> bytes:
         raise JsonError(f"cannot be written as JSON: {exc}") from None
 
 
+def plain_json(value: Any, *, max_depth: int) -> bytes | None:
+    """Return the JSON of a value of ours, if `parse_json` is sure to take it.
+
+    It is without blanks and in UTF-8, and there is nothing unusual in it: neither long
+    texts, nor numbers of more digits than a float has. A dataclass is the object of its
+    fields.
+
+    Args:
+        max_depth: Deepest nesting of containers.
+
+    Returns:
+        None: It has to be written and parsed to know.
+    """
+    numbers: list[Any] = []
+    left = MAX_PLAIN
+    level: list[Any] = [value]
+    for _ in range(max_depth):
+        below = _below(level, numbers)
+        if below is None or len(below) > left:
+            return None
+        if not below:
+            return write_plain(value, numbers)
+        left -= len(below)
+        level = below
+    return None
+
+
+def _below(level: list[Any], numbers: list[Any]) -> list[Any] | None:
+    """Return the values in some values; None if one of them is not plain."""
+    below: list[Any] = []
+    for one in level:
+        kind: Any = type(one)
+        if kind is str:
+            if len(one) > LONG:
+                return None
+        elif one is None or kind is bool:
+            continue
+        elif kind is dict and is_named(one):
+            below += one.values()
+        elif kind is int or kind is float:
+            numbers.append(one)
+        elif kind is list:
+            below += one
+        elif (values_of := _values_of(kind)) is not None:
+            below += values_of(one)
+        else:
+            return None
+    return below
+
+
+@lru_cache(maxsize=256)
+def _values_of(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    """Return what gives the values of a dataclass's fields; None for another class."""
+    names = [one.name for one in fields(kind)] if is_dataclass(kind) else []
+    # Of one name alone it would give no tuple.
+    return attrgetter(*names) if len(names) > 1 else None
+
+
+def write_plain(value: Any, numbers: Iterable[Any]) -> bytes | None:
+    """Return the JSON of a plain value, which has just these numbers in it."""
+    is_usual = True
+    for one in numbers:
+        size = abs(one)
+        if not SMALLEST <= size < LARGEST and size != 0:
+            is_usual = False
+            if type(one) is int and size >= HUGE:
+                return None
+    try:
+        # The writer in Rust has another spelling for some floats.
+        return to_json(value) if is_usual else _PLAIN.encode(value).encode()
+    except (TypeError, ValueError):
+        # A number that is not finite, or half of a surrogate pair.
+        return None
+
+
 def largest_json(value: Json) -> int:
     """Return a bound of the bytes that `json.dumps` makes of a value.
 
     It is close for ASCII, and looks at a long text without copying it.
+
+    Raises:
+        JsonError: A number is not finite.
     """
     size, left = 0, [value]
     while left:
@@ -125,6 +242,8 @@ def largest_json(value: Json) -> int:
             size += 4 + 2 * len(one)
             left += one
         else:
+            if isinstance(one, float) and not math.isfinite(one):
+                raise JsonError("NaN and Infinity are not JSON")
             size += len(repr(one)) + 4
     return size
 
@@ -197,6 +316,9 @@ def _strict_decoder(constant: Callable[[str], Any]) -> json.JSONDecoder:
 
 # Made once: `json.loads` and `json.dumps` with options make new ones for each call.
 _DECODER: Final = _strict_decoder(_refuse_constant)
+_PLAIN: Final = json.JSONEncoder(
+    separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
+)
 _CANONICAL: Final = ExactEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )

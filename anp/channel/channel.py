@@ -247,7 +247,8 @@ class Channel:
             finally:
                 self._waiting.remove(waiting)
         event = self._frames.popleft()
-        self._room.set()
+        if len(self._frames) == MAX_WAITING_FRAMES - 1:
+            self._room.set()
         return event
 
     def idle_for(self, now: float) -> float:

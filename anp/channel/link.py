@@ -343,7 +343,7 @@ class Link:
             return
         self._acting = True
         try:
-            while (event := self._core.next_event()) is not None:
+            while self._core.told and (event := self._core.next_event()) is not None:
                 if isinstance(event, FrameReceived):
                     channel = self._channels.get(event.channel_id)
                     if channel is not None and not channel.deliver(event):

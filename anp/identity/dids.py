@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,6 +44,11 @@ __all__ = [
 
 MAX_DID = 1024
 "Longest DID accepted, in characters."
+
+# What follows from a DID or a key alone is always the same: checking a point and
+# spelling it takes as long as an exchange of keys, and each handshake and each channel
+# asks several times. Only the newest are kept, since peers choose their DIDs.
+_remembered = lru_cache(maxsize=1024)
 
 WEB_METHODS = ("wba", "web")
 "The methods whose documents lie on web servers."
@@ -100,6 +106,11 @@ def did_method(did: str) -> str:
     """Return the method name of `did`, such as `key`; PeerError if it is no DID."""
     if len(did) > MAX_DID:
         raise _not_found(did, f"a DID may have {MAX_DID} characters, not {len(did)}")
+    return _method_of(did)
+
+
+@_remembered
+def _method_of(did: str) -> str:
     if _DID_ALL.fullmatch(did):
         return "all"
     match = _DID.fullmatch(did)
@@ -116,6 +127,7 @@ def is_web_did(did: str) -> bool:
     return did.startswith(tuple(f"did:{method}:" for method in WEB_METHODS))
 
 
+@_remembered
 def did_key(public: bytes) -> str:
     """Return the `did:key` of the uncompressed P-256 point `public`, 65 bytes."""
     point = _load_point(public).public_bytes(
@@ -134,7 +146,12 @@ def key_of_did_key(did: str) -> bytes:
     match = _DID_KEY.fullmatch(did)
     if match is None:
         raise _not_found(did, "is not a did:key of a P-256 key")
-    data = base58.decode(match["encoded"])
+    return _key_of_did_key(did)
+
+
+@_remembered
+def _key_of_did_key(did: str) -> bytes:
+    data = base58.decode(did.removeprefix("did:key:z"))
     if not data.startswith(_P256_PUB) or len(data) != len(_P256_PUB) + 33:
         raise _not_found(did, "is not a did:key of a P-256 key")
     try:
@@ -152,16 +169,20 @@ def did_all(public: bytes, hostport: str | None = None) -> str:
     Raises:
         ConfigError: `hostport` is not `host`, `host:port` or `[ipv6]:port`.
     """
-    _load_point(public)
-    digest = ripemd160(hashlib.sha256(public).digest())
-    address = base58.encode_checked(b"\x00" + digest)
-    did = f"did:all:{address}"
+    did = f"did:all:{_address_of(public)}"
     if hostport is None:
         return did
     did = f"{did}@{hostport}"
     if _DID_ALL.fullmatch(did) is None:
         raise ConfigError(f"identity: {hostport!r} is not HOST:PORT")
     return did
+
+
+@_remembered
+def _address_of(public: bytes) -> str:
+    _load_point(public)
+    digest = ripemd160(hashlib.sha256(public).digest())
+    return base58.encode_checked(b"\x00" + digest)
 
 
 def split_did_all(did: str) -> tuple[str, str | None]:
@@ -335,7 +356,10 @@ class Identities:
     @classmethod
     def of_method(cls, private_key: PrivateKey, method: str) -> Identities:
         """Take the DID of `method`, `did:key` or `did:all`, as primary."""
-        makers = {"did:key": did_key, "did:all": did_all}
+        makers: dict[str, Callable[[bytes], str]] = {
+            "did:key": did_key,
+            "did:all": did_all,
+        }
         if method not in makers:
             raise ConfigError(
                 f"identity.method must be one of {', '.join(makers)}, got {method!r}"

@@ -337,6 +337,8 @@ class Receiver(Wishes):
         for message in fresh:
             self._message(step, message, sender, ref=ref, now=now, wall_now=wall_now)
         if is_old or is_same:
+            # Nothing is stored, but what was told before it comes too late now.
+            self._refs[task.id] = max(ref, self._refs.get(task.id, 0))
             return
         # A state in between may have been lost, or is not told in a remote call.
         if isinstance(content, TaskChange):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from anp.wire.moment import second_text, unix_ns
 
 __all__ = ["Timestamp", "read_timestamp", "write_timestamp"]
 
@@ -23,9 +25,16 @@ _DATE_TIME: Final = re.compile(
 )
 "The forms that are read; `datetime` would also read others."
 
+_REST: Final = re.compile(r"\.[0-9]{3}Z")
 
-@dataclass(frozen=True, slots=True)
-class Timestamp:
+USUAL: Final = len("2026-01-31T12:00:00.000Z")
+"Characters of a moment as we write it."
+
+SECONDS: Final = len("2026-01-31T12:00:00")
+"Characters of it up to its second."
+
+
+class Timestamp(NamedTuple):
     """When a message was sent, as its sender says."""
 
     at: datetime
@@ -37,8 +46,8 @@ class Timestamp:
 
 def write_timestamp(at: datetime) -> str:
     """Return `at` in UTC with milliseconds, as `2026-01-31T12:00:00.000Z`."""
-    utc = at.astimezone(UTC).replace(tzinfo=None)
-    return utc.isoformat(timespec="milliseconds") + "Z"
+    second, rest = divmod(unix_ns(at), 1_000_000_000)
+    return f"{second_text(second)}.{rest // 1_000_000:03}Z"
 
 
 def read_timestamp(text: str) -> Timestamp:
@@ -47,6 +56,32 @@ def read_timestamp(text: str) -> Timestamp:
     Raises:
         ValueError: It is none, a date alone, or no moment of any calendar.
     """
+    if len(text) == USUAL:
+        try:
+            # Of the many messages of one second only the first is read.
+            second, rest = _read_second(text[:SECONDS]), _read_rest(text[SECONDS:])
+            return Timestamp(second + rest, zoned=True)
+        except ValueError:
+            return _read(text)
+    return _read(text)
+
+
+@lru_cache(maxsize=16)
+def _read_second(text: str) -> datetime:
+    if "T24" in text:
+        raise ValueError("midnight at the end of a day has no milliseconds")
+    return _read(f"{text}Z").at
+
+
+@lru_cache(maxsize=1_000)
+def _read_rest(text: str) -> timedelta:
+    """Return the milliseconds of a moment, given with their point and their zone."""
+    if _REST.fullmatch(text) is None:
+        raise ValueError("not written as usual")
+    return timedelta(milliseconds=int(text[1:-1]))
+
+
+def _read(text: str) -> Timestamp:
     text = text.upper()
     match = _DATE_TIME.fullmatch(text)
     if match is None:

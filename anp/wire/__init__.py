@@ -4,6 +4,7 @@
 * `messages`: the JSON messages of a link, parsed and made, and their encodings.
 * `envelopes`: envelopes as JSON and in the binary form.
 * `meta_protocol`: the `metaProtocol` of hellos: versions, offers, answers, sizes.
+* `hellos`: the messages of a handshake in their usual spelling, by forms.
 * `proof`: signatures of hellos, made and verified.
 * `keys`: the key schedule: from two fresh keys to a pair of traffic keys.
 * `replay`: counters as ivs, and the memory of ivs and hellos; none counts twice.

@@ -216,9 +216,9 @@ class Envelope(NamedTuple):
         return self.head.destination_did
 
     @property
-    def raw(self) -> dict[str, str]:
-        """Its type, as of other messages; no signature covers the rest."""
-        return {"type": "message"}
+    def kind(self) -> str:
+        """Its `type` on the wire, as of other messages."""
+        return "message"
 
     @property
     def iv(self) -> bytes:

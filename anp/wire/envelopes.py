@@ -17,6 +17,9 @@ from io import BytesIO
 from struct import Struct
 from typing import Final
 
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES128
+from cryptography.hazmat.primitives.ciphers.modes import GCM
 from pybase64 import b64encode
 
 from anp.errors import LocalError, PeerError
@@ -46,7 +49,7 @@ EXTENSION_BINARY: Final = "binary"
 "Name of our extension for envelopes without base64 and JSON."
 
 LONG: Final = 64 * 1024
-"Bytes of a frame from which `EnvelopeWriter.write_long` is worth it."
+"Bytes of a frame from which `EnvelopeWriter.write_long` takes less time."
 
 _MARK_BYTE: Final = 1
 "First byte of a binary envelope; no JSON text begins with it."
@@ -85,7 +88,17 @@ _NAMES: Final = _usual(
     rb'"secretKeyId": ?"(PLAIN+)", ?"encryptedData": ?'
 )
 
+_BEFORE_CIPHERTEXT: Final = b'","ciphertext":"'
 _END: Final = b'"}}'
+
+_TAG_TEXT: Final = 4 * -(-TAG_SIZE // 3)
+"Characters of a tag in base64."
+
+_PIECE: Final = 96 * 1024
+"Bytes of a long message that are encrypted and encoded at once: a multiple of 3."
+
+_BLOCK: Final = 16
+"Bytes by which a cipher wants its output to be longer than its input."
 
 
 def is_binary(message: bytes) -> bool:
@@ -172,7 +185,7 @@ def _read_binary(data: bytes) -> Envelope:
     message_id = _text(data[named:start])
     if not message_id:
         raise _unreadable("no messageId")
-    content = _part(data, sealed, len(data))
+    content = data[sealed:] if len(data) < _LONG else memoryview(data)[sealed:]
     opened = open_data_of((data[start:sealed], content, data[:start]))
     return envelope_of((head, message_id, opened))
 
@@ -240,7 +253,15 @@ class EnvelopeWriter:
         """
         self.source_did = source_did
         self._cipher, key_id = keys.send_cipher, keys.secret_key_id
+        self._key = keys.send_key
         self._binary = binary
+        self._second, self._until_second = -1, b""
+        if binary:
+            # Up to the time.
+            fields = version, key_id, source_did, destination_did
+            names = b"".join([_counted(one.encode()) for one in fields])
+            self._head = _MARK + _counted(names)
+            return
         # Up to the text of the time, and from behind the message id to the iv.
         before = f'{{"version":{_quoted(version)},"type":"message","timestamp":"'
         between = (
@@ -249,10 +270,6 @@ class EnvelopeWriter:
             f'"secretKeyId":{_quoted(key_id)},"encryptedData":{{"iv":"'
         )
         self._before, self._between = before.encode(), between.encode()
-        self._second, self._until_second = -1, b""
-        fields = version, key_id, source_did, destination_did
-        names = b"".join(_counted(one.encode()) for one in fields)
-        self._head = _MARK + _counted(names)
 
     def write(
         self, plaintext: bytes, *, message_id: str, iv: bytes, unix_ns: int
@@ -269,25 +286,34 @@ class EnvelopeWriter:
         if len(iv) != IV_SIZE:
             raise LocalError(f"an iv of {len(iv)} bytes, expected {IV_SIZE}")
         if self._binary:
-            return self._written_binary(plaintext, message_id, iv, unix_ns)
+            start = self._binary_start(message_id, unix_ns)
+            return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
+        sealed = self._cipher.encrypt(iv, plaintext, None)
+        return b"".join(
+            (
+                *self._before_tag(message_id, iv, unix_ns),
+                b2a_base64(sealed[-TAG_SIZE:], newline=False),
+                _BEFORE_CIPHERTEXT,
+                b64encode(_part(sealed, 0, -TAG_SIZE)),
+                _END,
+            )
+        )
+
+    def _before_tag(
+        self, message_id: str, iv: bytes, unix_ns: int
+    ) -> tuple[bytes, ...]:
+        """Return the parts of a JSON message that stand before its tag."""
         second, milliseconds = divmod(unix_ns // 1_000_000, 1000)
         if second != self._second:
             # A busy link writes many messages in one second.
             self._second = second
             self._until_second = self._before + second_text(second).encode()
-        sealed = self._cipher.encrypt(iv, plaintext, None)
-        return b"".join(
-            (
-                b'%b.%03dZ","messageId":' % (self._until_second, milliseconds),
-                _quoted(message_id).encode(),
-                self._between,
-                b2a_base64(iv, newline=False),
-                b'","tag":"',
-                b2a_base64(sealed[-TAG_SIZE:], newline=False),
-                b'","ciphertext":"',
-                b64encode(_part(sealed, 0, -TAG_SIZE)),
-                _END,
-            )
+        return (
+            b'%b.%03dZ","messageId":' % (self._until_second, milliseconds),
+            _quoted(message_id).encode(),
+            self._between,
+            b2a_base64(iv, newline=False),
+            b'","tag":"',
         )
 
     def write_long(
@@ -299,11 +325,15 @@ class EnvelopeWriter:
         iv: bytes,
         unix_ns: int,
     ) -> bytes:
-        """Return what `write` returns for `header + data` in the binary form.
+        """Return what `write` returns for `header + data`.
 
-        It is encrypted where it stands: otherwise the data would be there three more
-        times, with its header, encrypted, and behind all that goes before.
+        A long message is encrypted in its own memory: otherwise the data would be there
+        three more times, with its header, encrypted, and behind all that goes before.
         """
+        if len(iv) != IV_SIZE:
+            raise LocalError(f"an iv of {len(iv)} bytes, expected {IV_SIZE}")
+        if not self._binary:
+            return self._long_json(header, data, message_id, iv, unix_ns)
         start = self._binary_start(message_id, unix_ns)
         made = BytesIO(b"".join((start, iv, header, data, bytes(TAG_SIZE))))
         with made.getbuffer() as view, view[len(start) + IV_SIZE :] as sealed:
@@ -311,11 +341,28 @@ class EnvelopeWriter:
             self._cipher.encrypt_into(iv, sealed[:-TAG_SIZE], start, sealed)
         return made.getvalue()
 
-    def _written_binary(
-        self, plaintext: bytes, message_id: str, iv: bytes, unix_ns: int
+    def _long_json(
+        self, header: bytes, data: bytes, message_id: str, iv: bytes, unix_ns: int
     ) -> bytes:
-        start = self._binary_start(message_id, unix_ns)
-        return b"".join((start, iv, self._cipher.encrypt(iv, plaintext, start)))
+        """Encrypt and encode piece by piece, while a piece is in the processor."""
+        start = b"".join(self._before_tag(message_id, iv, unix_ns))
+        before = len(start) + _TAG_TEXT + len(_BEFORE_CIPHERTEXT)
+        size = before + 4 * -(-(len(header) + len(data)) // 3) + len(_END)
+        made, piece = BytesIO(bytes(size)), memoryview(bytearray(_PIECE + _BLOCK))
+        encryptor = Cipher(AES128(self._key), GCM(iv)).encryptor()
+        made.seek(before)
+        view, first = memoryview(data), _PIECE - len(header)
+        sealed = encryptor.update_into(header + view[:first], piece)
+        made.write(b64encode(piece[:sealed]))
+        for at in range(first, len(data), _PIECE):
+            sealed = encryptor.update_into(view[at : at + _PIECE], piece)
+            made.write(b64encode(piece[:sealed]))
+        encryptor.finalize()
+        made.write(_END)
+        made.seek(0)
+        tag = b2a_base64(encryptor.tag, newline=False)
+        made.write(b"".join((start, tag, _BEFORE_CIPHERTEXT)))
+        return made.getvalue()
 
     def _binary_start(self, message_id: str, unix_ns: int) -> bytes:
         """Return all of a binary message that stands before its iv."""

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import IntEnum
-from functools import partial
+from functools import lru_cache, partial
 from io import BytesIO
 from typing import Final, NamedTuple
 
@@ -27,9 +26,7 @@ from anp.wire.encrypted import (
     OpenData,
     encode_base64,
 )
-from anp.wire.envelopes import EnvelopeWriter
 from anp.wire.keys import SessionKeys
-from anp.wire.moment import unix_ns
 
 __all__ = [
     "FORMATS",
@@ -45,10 +42,8 @@ __all__ = [
     "find_format",
     "frame_header",
     "frame_of",
-    "open_envelope",
     "open_long",
     "open_sealed",
-    "seal",
 ]
 
 
@@ -66,7 +61,6 @@ class ProtocolType(IntEnum):
 
 
 _TYPES = tuple(ProtocolType)
-_HEADERS = tuple(bytes((one << _TYPE_SHIFT,)) for one in _TYPES)
 
 
 class Frame(NamedTuple):
@@ -124,12 +118,17 @@ def encode_frame(frame: Frame, frame_format: FrameFormat = FORMAT_1_0) -> bytes:
     Args:
         frame_format: That of the channel, which its handshake has settled.
     """
-    return frame_header(frame, frame_format) + frame.data
+    return _headers(frame_format.header_size)[frame.protocol_type] + frame.data
 
 
 def frame_header(frame: Frame, frame_format: FrameFormat) -> bytes:
     """Return what `encode_frame` puts before the protocol data."""
-    return _HEADERS[frame.protocol_type].ljust(frame_format.header_size, b"\0")
+    return _headers(frame_format.header_size)[frame.protocol_type]
+
+
+@lru_cache(maxsize=16)
+def _headers(size: int) -> tuple[bytes, ...]:
+    return tuple(bytes((one << _TYPE_SHIFT,)).ljust(size, b"\0") for one in _TYPES)
 
 
 def decode_frame(data: bytes, frame_format: FrameFormat = FORMAT_1_0) -> Frame:
@@ -214,41 +213,6 @@ def open_sealed(cipher: AESGCM, data: OpenData) -> bytes:
         raise _not_fitting() from None
 
 
-def seal(
-    keys: SessionKeys,
-    plaintext: bytes,
-    *,
-    source_did: str,
-    destination_did: str,
-    message_id: str,
-    iv: bytes,
-    timestamp: datetime,
-    version: str = FORMAT_1_0.version,
-) -> str:
-    """Return one `message` that carries `plaintext`, as JSON (ANP-11).
-
-    Args:
-        plaintext: A frame: header byte and protocol data.
-        source_did: Our DID on the channel; the sender is always the source.
-        iv: 12 bytes that this key never had before.
-        version: That of the format `plaintext` was encoded with (ANP-15).
-
-    Raises:
-        LocalError: The iv does not have 12 bytes.
-    """
-    writer = EnvelopeWriter(
-        keys,
-        source_did=source_did,
-        destination_did=destination_did,
-        version=version,
-        binary=False,
-    )
-    text = writer.write(
-        plaintext, message_id=message_id, iv=iv, unix_ns=unix_ns(timestamp)
-    )
-    return text.decode()
-
-
 def check_envelope_dids(
     envelope: Envelope, *, source_did: str, destination_did: str
 ) -> None:
@@ -279,15 +243,3 @@ def check_envelope_version(envelope: Envelope, version: str) -> None:
             f"a message of version {str(envelope.version)[:40]!r} on a channel of "
             f"version {version!r}",
         )
-
-
-def open_envelope(keys: SessionKeys, envelope: Envelope) -> bytes:
-    """Return the plaintext of a `message`: a frame (ANP-11).
-
-    Raises:
-        PeerError: `INVALID_DECRYPTION_KEY` for another key's message, and
-            `DECRYPTION_FAILED`.
-    """
-    if envelope.secret_key_id != keys.secret_key_id:
-        raise PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "secretKeyId is not ours")
-    return open_sealed(keys.receive_cipher, envelope.encrypted_data.sealed())

@@ -49,6 +49,7 @@ from __future__ import annotations
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import FrameFormat, find_format
+from anp.wire.hellos import DESTINATION_HELLO, SOURCE_HELLO
 from anp.wire.keys import derive_keys
 from anp.wire.messages import (
     DestinationHello,
@@ -72,6 +73,7 @@ from anp.wire.proof import Identity, verify_hello
 from anp.wire.side import (
     CIPHER_SUITE,
     GROUP,
+    NOTHING,
     Handshake,
     HandshakeState,
     MakeKey,
@@ -131,17 +133,18 @@ class Initiator(Handshake):
         self._random = self._random_text()
         self._message_id = self._random_id()
         self._early_finished: Finished | None = None
+        versions = '","'.join(known.version for known in config.formats)
         self._send_hello(
-            {
-                **self._head("sourceHello", self._message_id),
-                "verificationMethod": self._method(),
-                "random": self._random,
-                "supportedVersions": [known.version for known in config.formats],
-                "cipherSuites": [CIPHER_SUITE],
-                "supportedGroups": [GROUP],
-                "keyShares": [self._key_share(self._key)],
-                "metaProtocol": self._own_meta.to_json(),
-            }
+            SOURCE_HELLO,
+            head=self._head(self._message_id),
+            random=self._random,
+            key=self._key,
+            meta=self._own_meta,
+            more={
+                "supported_versions": f'["{versions}"]',
+                "cipher_suites": f'["{CIPHER_SUITE}"]',
+                "supported_groups": f'["{GROUP}"]',
+            },
         )
 
     def is_refused_by(self, response: Response) -> bool:
@@ -175,7 +178,7 @@ class Initiator(Handshake):
     def _receive_hello(self, hello: DestinationHello, now: Moment) -> None:
         # Before the rest: a hello of another version may mean other things by it.
         used = find_format(hello.version, self._config.formats)
-        public_key = verify_hello(hello, wall_now=now.utc)
+        public_key = verify_hello(hello, now=now)
         # Nothing may be chosen that was not offered (WIRE row 14). Both versions of the
         # answer name the one that is used, and what has two meanings is refused.
         for what, chosen, offered in (
@@ -242,7 +245,7 @@ class Responder(Handshake):
             now=now,
             random_bytes=random_bytes,
             make_key=make_key,
-            meta=MetaProtocol(),
+            meta=NOTHING,
         )
         self._hello = hello
         self._peer_hello = hello
@@ -295,7 +298,7 @@ class Responder(Handshake):
             raise PeerError(ErrorCode.NOT_ALLOWED, "a hello to another DID")
         # Before the rest: a hello of another version may mean other things by it.
         used = self._choose_format(hello)
-        public_key = verify_hello(hello, wall_now=now.utc)
+        public_key = verify_hello(hello, now=now)
         if CIPHER_SUITE not in hello.cipher_suites:
             raise _nothing_common("cipher suite", CIPHER_SUITE)
         share = next((s for s in hello.key_shares if s.group == GROUP), None)
@@ -350,17 +353,14 @@ class Responder(Handshake):
             is_initiator=False,
         )
         # In the other order the SDK gives up (WIRE §1).
+        version = self._format.version
         self._send_hello(
-            {
-                **self._head("destinationHello", self._random_id()),
-                "version": self._format.version,
-                "verificationMethod": self._method(),
-                "random": random,
-                "selectedVersion": self._format.version,
-                "cipherSuite": CIPHER_SUITE,
-                "keyShare": self._key_share(key),
-                "metaProtocol": meta.to_json(),
-            }
+            DESTINATION_HELLO,
+            head=self._head(self._random_id(), version=version),
+            random=random,
+            key=key,
+            meta=meta,
+            more={"selected_version": version, "cipher_suite": CIPHER_SUITE},
         )
         self._send_finished()
         self._state = HandshakeState.EXPECT_FINISHED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -14,12 +15,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from anp.errors import ErrorCode, LocalError, PeerError
 
-__all__ = ["MAX_RANDOMS", "EphemeralKey", "SessionKeys", "derive_keys", "key_id_of"]
+__all__ = ["MAX_RANDOMS", "EphemeralKey", "SessionKeys", "derive_keys"]
 
 MAX_RANDOMS = 255
 "Bytes both randoms may have together: their length has to fit a byte (WIRE row 3)."
 
 _ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_CURVE = ec.SECP256R1()
+_ECDH = ec.ECDH()
 _HASH_SIZE = 32
 _KEY_SIZE = 16
 _SHA256 = hashes.SHA256()
@@ -62,7 +65,7 @@ class EphemeralKey:
         """Return the key of a private value, 1 to the order of the group less 1."""
         if not 0 < private_value < _ORDER:
             raise LocalError("the private value is outside the group")
-        return cls(ec.derive_private_key(private_value, ec.SECP256R1()))
+        return cls(ec.derive_private_key(private_value, _CURVE))
 
     @classmethod
     def of_system(cls) -> EphemeralKey:
@@ -70,7 +73,7 @@ class EphemeralKey:
 
         It takes a quarter of the time that `generate` does.
         """
-        return cls(ec.generate_private_key(ec.SECP256R1()))
+        return cls(ec.generate_private_key(_CURVE))
 
     @classmethod
     def generate(cls, random_bytes: Callable[[int], bytes]) -> EphemeralKey:
@@ -101,23 +104,13 @@ class EphemeralKey:
             if not _HEX_POINT.fullmatch(key_exchange):
                 raise ValueError
             peer = ec.EllipticCurvePublicKey.from_encoded_point(
-                ec.SECP256R1(), bytes.fromhex(key_exchange)
+                _CURVE, bytes.fromhex(key_exchange)
             )
         except ValueError:
             raise PeerError(
                 ErrorCode.INVALID_ENCRYPTION_KEY, "keyExchange is not a point of P-256"
             ) from None
-        return self._key.exchange(ec.ECDH(), peer)
-
-
-def key_id_of(source_random: str, destination_random: str) -> str:
-    """Return the `secretKeyId`: 16 hex characters (WIRE row 20).
-
-    Raises:
-        PeerError: The randoms are too long together (WIRE row 3).
-    """
-    context = _context(source_random, destination_random)
-    return _hkdf(context, b"", 8).hex()
+        return self._key.exchange(_ECDH, peer)
 
 
 def derive_keys(
@@ -134,11 +127,11 @@ def derive_keys(
     """
     context = _context(source_random, destination_random)
     # Extract and expand, although TLS 1.3 only extracts here (WIRE §3).
-    secret = _hkdf(shared_secret, b"", _HASH_SIZE)
-    source_key = _traffic_key(secret, b"s ap traffic", context)
-    destination_key = _traffic_key(secret, b"d ap traffic", context)
+    secret = _hkdf(shared_secret, b"")
+    source_key = _traffic_key(secret, _SOURCE, context)
+    destination_key = _traffic_key(secret, _DESTINATION, context)
     return SessionKeys(
-        key_id_of(source_random, destination_random),
+        _hkdf(context, b"")[:8].hex(),
         send_key=source_key if is_initiator else destination_key,
         receive_key=destination_key if is_initiator else source_key,
     )
@@ -155,25 +148,26 @@ def _context(source_random: str, destination_random: str) -> bytes:
     return context
 
 
-def _label(label: bytes, context: bytes) -> bytes:
+def _label(name: bytes) -> bytes:
+    """Return a label up to the length of its context."""
     # The length says 32 also where 16 bytes come out (WIRE §3).
-    name = b"als10 " + label
-    return b"".join(
-        [
-            _HASH_SIZE.to_bytes(2, "big"),
-            bytes([len(name)]),
-            name,
-            bytes([len(context)]),
-            context,
-        ]
-    )
+    name = b"als10 " + name
+    return _HASH_SIZE.to_bytes(2, "big") + bytes([len(name)]) + name
+
+
+_SOURCE: Final = _label(b"s ap traffic")
+_DESTINATION: Final = _label(b"d ap traffic")
+_KEY: Final = _label(b"key") + bytes([_HASH_SIZE])
 
 
 def _traffic_key(secret: bytes, label: bytes, context: bytes) -> bytes:
-    expand = HKDFExpand(_SHA256, _HASH_SIZE, info=_label(label, context))
-    traffic = expand.derive(secret)
-    return _hkdf(traffic, _label(b"key", traffic), _KEY_SIZE)
+    traffic = _expand(secret, label + bytes((len(context),)) + context)
+    return _hkdf(traffic, _KEY + traffic)[:_KEY_SIZE]
 
 
-def _hkdf(material: bytes, info: bytes, size: int) -> bytes:
-    return HKDF(_SHA256, size, salt=None, info=info).derive(material)
+def _hkdf(material: bytes, info: bytes) -> bytes:
+    return HKDF(_SHA256, _HASH_SIZE, salt=None, info=info).derive(material)
+
+
+def _expand(key: bytes, info: bytes) -> bytes:
+    return HKDFExpand(_SHA256, _HASH_SIZE, info=info).derive(key)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -43,6 +43,8 @@ __all__ = [
     "SourceHello",
     "UnreadableMessage",
     "VerificationMethod",
+    "canonical_bytes",
+    "canonical_text",
     "format_ns",
     "format_timestamp",
     "make_heartbeat",
@@ -72,18 +74,43 @@ class UnreadableMessage(PeerError):
 
 _RENDER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
+_NOT_PLAIN: Final = "\\", "\x7f", "NaN", "Infinity"
+"Pieces of a text that the fast writer may have written otherwise than the strict one."
+
 
 def render(message: dict[str, Any]) -> str:
-    """Return a message as the text of one WebSocket frame, ASCII only."""
+    """Return a message as the text of one WebSocket frame, ASCII only.
+
+    Raises:
+        ValueError: It has a number that JSON does not have.
+    """
     # The writer of pydantic takes a third of the time, and escapes nothing beyond what
     # JSON demands: it is good for texts without anything to escape, as nearly all are.
     try:
         text = to_json(message).decode()
     except ValueError:
         return _RENDER(message)
-    if text.isascii() and "\\" not in text and "\x7f" not in text:
+    # It also writes numbers that JSON does not have, which the other one refuses.
+    if text.isascii() and not any(piece in text for piece in _NOT_PLAIN):
         return text
     return _RENDER(message)
+
+
+# What was parsed holds no circles that would have to be looked for.
+canonical_text: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), check_circular=False
+).encode
+"""Returns JSON as it is signed (WIRE row 9): keys are sorted at every level, and
+anything outside ASCII is escaped."""
+
+
+def canonical_bytes(hello: dict[str, Any]) -> bytes:
+    """Return the bytes that are signed: `hello` without `proofValue` (WIRE row 9).
+
+    Every other field counts, unknown ones too.
+    """
+    proof = {k: v for k, v in hello["proof"].items() if k != "proofValue"}
+    return canonical_text({**hello, "proof": proof}).encode("ascii")
 
 
 def format_timestamp(moment: datetime, *, milliseconds: bool = True) -> str:
@@ -133,7 +160,6 @@ def _check_did(value: str) -> str:
 _Text = Annotated[StrictStr, Field(min_length=1)]
 _Did = Annotated[StrictStr, AfterValidator(_check_did)]
 _Texts = tuple[StrictStr, ...]
-_Raw = dict[str, Any]
 _Meta = Annotated[
     MetaProtocol,
     PlainValidator(MetaProtocol.from_json),
@@ -196,8 +222,8 @@ class KeyShare:
 class _Received:
     __pydantic_config__ = _CONFIG
 
-    raw: _Raw
-    "The JSON as received: the signature of a hello covers every field (WIRE row 9)."
+    kind: ClassVar[str]
+    "Its `type` on the wire."
 
     message_id: StrictStr = ""
 
@@ -222,6 +248,9 @@ class _Hello(_Received):
     proof: HelloProof
     "The signature."
 
+    signed: bytes
+    "The bytes that the signature covers: `canonical_bytes` of all that was received."
+
     version: StrictStr = "1.0"
     "Version of the message."
 
@@ -232,6 +261,8 @@ class _Hello(_Received):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceHello(_Hello):
     """The requester's hello. What the SDK never reads may be missing (WIRE row 13)."""
+
+    kind: ClassVar[str] = "sourceHello"
 
     cipher_suites: _Texts
     "Suites offered."
@@ -247,6 +278,8 @@ class SourceHello(_Hello):
 class DestinationHello(_Hello):
     """The provider's hello."""
 
+    kind: ClassVar[str] = "destinationHello"
+
     cipher_suite: _Text
     "The suite chosen."
 
@@ -260,6 +293,8 @@ class DestinationHello(_Hello):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(_Received):
     """Proof that the sender holds the keys (WIRE row 21)."""
+
+    kind: ClassVar[str] = "finished"
 
     session_id: _Text
     "Names the handshake."
@@ -299,6 +334,8 @@ class _EnvelopeFields:
 class Heartbeat(_Received):
     """A ping or a pong (WIRE row 31)."""
 
+    kind: ClassVar[str] = "heartbeat"
+
     message_id: _Text
     "A pong has the id of its ping."
 
@@ -309,6 +346,8 @@ class Heartbeat(_Received):
 class Register(_Received):
     """A client's request to a message proxy, which we are not (WIRE row 32)."""
 
+    kind: ClassVar[str] = "register"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response(_Received):
@@ -316,6 +355,8 @@ class Response(_Received):
 
     The SDK's generator puts the original's id into `message_id`.
     """
+
+    kind: ClassVar[str] = "response"
 
     code: Annotated[ErrorCode, PlainValidator(_read_code)]
     "The kind of error; a code we do not know reads as `NOT_ALLOWED`."
@@ -388,8 +429,11 @@ def parse_message(text: str | bytes, *, max_size: int) -> Message:
     kind = value.get("type")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise UnreadableMessage(f"unknown message type {kind!r:.60}", value)
+    fields = value
+    if issubclass(_KINDS[kind], _Hello) and isinstance(value.get("proof"), dict):
+        fields = {**value, "signed": canonical_bytes(value)}
     try:
-        read = reader_of(kind).validate_python({**value, "raw": value})
+        read = reader_of(kind).validate_python(fields)
     except PeerError as exc:
         raise UnreadableMessage(exc.detail, value) from None
     except ValidationError as exc:

@@ -238,12 +238,16 @@ class MetaProtocol:
         """Return the extensions both sides listed; only these may be used."""
         return frozenset(self.extensions) & frozenset(other.extensions)
 
+    def shares(self, extension: str, other: MetaProtocol) -> bool:
+        """Say if both sides listed an extension."""
+        return extension in self.extensions and extension in other.extensions
+
     def common_max_message(self, other: MetaProtocol) -> int | None:
         """Return the plaintext bytes of a frame that both take (WIRE row 34), or None.
 
         None: not both listed the extension `maxMessage`.
         """
-        if EXTENSION_MAX_MESSAGE not in self.common_extensions(other):
+        if not self.shares(EXTENSION_MAX_MESSAGE, other):
             return None
         if self.max_message is None or other.max_message is None:
             return None
@@ -373,8 +377,17 @@ def _read_hash(value: dict[str, Any], remarks: list[str]) -> str | None:
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
+_LONGEST_VERSION = 19
+"Characters of a version: two numbers and a point."
+
+
 def read_version(text: str) -> tuple[int, int] | None:
     """Return major and minor number, or None for a text that is no version."""
+    return _read_version(text) if len(text) <= _LONGEST_VERSION else None
+
+
+@lru_cache(maxsize=64)
+def _read_version(text: str) -> tuple[int, int] | None:
     match = _VERSION.fullmatch(text)
     return (int(match[1]), int(match[2])) if match else None
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
+import contextlib
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from pybase64 import b64encode_as_string
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.messages import DestinationHello, SourceHello, format_timestamp
+from anp.wire.encrypted import decode_base64
+from anp.wire.messages import DestinationHello, SourceHello
+from anp.wire.moment import Moment
 
 __all__ = [
     "ED25519_KEY_TYPE",
@@ -26,9 +27,8 @@ __all__ = [
     "MAX_PROOF_AGE",
     "PROOF_TYPE",
     "Identity",
-    "canonical_bytes",
-    "key_type_of",
-    "sign_hello",
+    "proof_value",
+    "types_of",
     "verify_hello",
 ]
 
@@ -50,13 +50,11 @@ ED25519_KEY_TYPE = "Ed25519VerificationKey2020"
 ED25519_PROOF_TYPE = "Ed25519Signature2020"
 "Type of the signature of such a key."
 
-# What was parsed holds no circles that would have to be looked for.
-_CANONICAL = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), check_circular=False
-).encode
 _ED25519_KEY = re.compile(r"[0-9a-f]{64}")
 _PUBLIC_KEY = re.compile(r"04[0-9a-fA-F]{128}")
-_CREATED = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)Z", re.ASCII)
+# Python 3.13 and later read the hour 24, too.
+_CREATED = re.compile(r"\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\dZ", re.ASCII)
+_BASE64URL = re.compile(r"[A-Za-z0-9_-]+")
 _SIGNATURE_SIZE = 64
 _MAX_PROOF_VALUE = 88
 _ED25519_SIZE = 32
@@ -92,41 +90,29 @@ class Identity(Protocol):
         ...
 
 
-def canonical_bytes(hello: dict[str, Any]) -> bytes:
-    """Return the bytes that are signed: `hello` without `proofValue` (WIRE row 9).
-
-    Every other field counts, unknown ones too; keys are sorted at every level and
-    anything outside ASCII is escaped.
-    """
-    proof = {k: v for k, v in hello["proof"].items() if k != "proofValue"}
-    return _CANONICAL({**hello, "proof": proof}).encode("ascii")
+def types_of(public_key_hex: str) -> tuple[str, str]:
+    """Return the types of a signer's key and of its proofs, as its hellos name them."""
+    if len(public_key_hex) == 2 * _ED25519_SIZE:
+        return ED25519_KEY_TYPE, ED25519_PROOF_TYPE
+    return KEY_TYPE, PROOF_TYPE
 
 
-def key_type_of(signer: Identity) -> str:
-    """Return the type of the signer's key as its hello names it."""
-    return ED25519_KEY_TYPE if _is_ed25519(signer) else KEY_TYPE
+def proof_value(signer: Identity, signed: bytes) -> str:
+    """Return the signature of a hello, base64url (WIRE row 10).
 
-
-def sign_hello(
-    hello: dict[str, Any], signer: Identity, *, created: datetime
-) -> dict[str, Any]:
-    """Return `hello` with its proof; send it at once (WIRE row 12).
+    Args:
+        signed: What it covers.
 
     Raises:
-        LocalError: `created` has no time zone, or the signer gave no 64 bytes.
+        LocalError: The signer gave no 64 bytes.
     """
-    proof = {
-        "type": ED25519_PROOF_TYPE if _is_ed25519(signer) else PROOF_TYPE,
-        "verificationMethod": signer.key_id,
-        "created": format_timestamp(created, milliseconds=False),
-    }
-    signature = signer.sign(canonical_bytes({**hello, "proof": proof}))
+    signature = signer.sign(signed)
     if len(signature) != _SIGNATURE_SIZE:
         raise LocalError(f"a signature of {len(signature)} bytes, expected 64")
-    return {**hello, "proof": {**proof, "proofValue": _encode(signature)}}
+    return _encode(signature)
 
 
-def verify_hello(hello: SourceHello | DestinationHello, *, wall_now: datetime) -> bytes:
+def verify_hello(hello: SourceHello | DestinationHello, *, now: Moment) -> bytes:
     """Check a hello's signature against the key inside it, then its age.
 
     Whether the DID owns that key is not known yet: ask a resolver.
@@ -143,16 +129,15 @@ def verify_hello(hello: SourceHello | DestinationHello, *, wall_now: datetime) -
     if hello.proof.type not in _proof_types(public_key):
         raise _refused(f"proof.type is {hello.proof.type[:60]!r}")
     created = _read_created(hello.proof.created)
-    signed = canonical_bytes(hello.raw)
     if len(public_key) == _ED25519_SIZE:
-        fits = _verifies_ed25519(public_key, signature, signed)
+        fits = _verifies_ed25519(public_key, signature, hello.signed)
     else:
         key = _load_key(public_key)
-        fits = any(_verifies(key, r, s, signed) for r, s in _splits(signature))
+        fits = any(_verifies(key, r, s, hello.signed) for r, s in _splits(signature))
     if not fits:
         raise _refused("the signature does not fit the key in the hello")
     # The age comes last, so that what we tell about the clocks rests on a signed time.
-    _check_age(created, wall_now)
+    _check_age(created, now)
     return public_key
 
 
@@ -175,10 +160,6 @@ def _read_key(hello: SourceHello | DestinationHello) -> bytes:
     if not _PUBLIC_KEY.fullmatch(method.public_key_hex):
         raise _refused("publicKeyHex is not 130 hex characters that begin with 04")
     return bytes.fromhex(method.public_key_hex)
-
-
-def _is_ed25519(signer: Identity) -> bool:
-    return len(signer.public_key_hex) == 2 * _ED25519_SIZE
 
 
 def _proof_types(public_key: bytes) -> tuple[str, ...]:
@@ -208,7 +189,7 @@ def _load_key(public_key: bytes) -> ec.EllipticCurvePublicKey:
 
 
 def _encode(signature: bytes) -> str:
-    return base64.urlsafe_b64encode(signature).rstrip(b"=").decode("ascii")
+    return b64encode_as_string(signature, b"-_").rstrip("=")
 
 
 def _decode(proof_value: str) -> bytes:
@@ -217,15 +198,12 @@ def _decode(proof_value: str) -> bytes:
         raise _refused(f"proofValue of {len(proof_value)} characters")
     bare = proof_value.rstrip("=")
     padded = bare + "=" * (-len(bare) % 4)
-    try:
-        signature = base64.b64decode(padded, altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        signature = b""
     # One signature, one text: else a copy with other unused bits would look like a
     # new hello to the replay memory.
-    if not signature or proof_value not in (bare, padded) or _encode(signature) != bare:
-        raise _refused("proofValue is not canonical base64url")
-    return signature
+    if _BASE64URL.fullmatch(bare) and proof_value in (bare, padded):
+        with contextlib.suppress(PeerError):
+            return decode_base64(padded.replace("-", "+").replace("_", "/"))
+    raise _refused("proofValue is not canonical base64url")
 
 
 def _splits(signature: bytes) -> Iterator[tuple[int, int]]:
@@ -252,19 +230,18 @@ def _verifies(key: ec.EllipticCurvePublicKey, r: int, s: int, data: bytes) -> bo
     return True
 
 
-def _read_created(text: str) -> datetime:
+def _read_created(text: str) -> float:
+    """Return seconds since 1970."""
     try:
-        found = _CREATED.fullmatch(text)
-        if found is None:
+        if _CREATED.fullmatch(text) is None:
             raise ValueError
-        year, month, day, hour, minute, second = map(int, found.groups())
-        return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise _refused("proof.created is not YYYY-MM-DDTHH:MM:SSZ") from None
 
 
-def _check_age(created: datetime, wall_now: datetime) -> None:
-    age = (wall_now - created).total_seconds()
+def _check_age(created: float, now: Moment) -> None:
+    age = now.unix_ns / 1e9 - created
     if abs(age) > MAX_PROOF_AGE:
         side = "behind" if age > 0 else "ahead of"
         raise _refused(

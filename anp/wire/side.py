@@ -6,16 +6,15 @@ Both sides share the deadline, the queues, the way they fail, and `finished`.
 from __future__ import annotations
 
 import hmac
-import json
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.encrypted import IV_SIZE
 from anp.wire.frames import encrypt, open_sealed
+from anp.wire.hellos import FINISHED, MessageForm, escaped, meta_places, write_hello
 from anp.wire.keys import EphemeralKey, SessionKeys
 from anp.wire.messages import (
     DestinationHello,
@@ -26,7 +25,6 @@ from anp.wire.messages import (
     SourceHello,
     format_ns,
     make_response,
-    render,
 )
 from anp.wire.moment import Moment
 from anp.wire.outcome import (
@@ -35,7 +33,7 @@ from anp.wire.outcome import (
     HandshakeConfig,
     HandshakeFailed,
 )
-from anp.wire.proof import Identity, key_type_of, sign_hello
+from anp.wire.proof import Identity, types_of
 from anp.wire.replay import (
     EXTENSION_COUNTER,
     SALT_SIZE,
@@ -52,6 +50,7 @@ __all__ = [
     "Handshake",
     "HandshakeState",
     "MakeKey",
+    "NOTHING",
     "RandomBytes",
     "told_of",
 ]
@@ -71,6 +70,9 @@ CIPHER_SUITE = "TLS_AES_128_GCM_SHA256"
 
 GROUP = "secp256r1"
 "The only group we offer and choose (WIRE row 15)."
+
+NOTHING = MetaProtocol()
+"The `metaProtocol` of a side that has said nothing yet."
 
 _MAX_VERIFY_DATA = 1024
 
@@ -128,7 +130,7 @@ class Handshake(ABC):
         self._now = now
         self._keys: SessionKeys | None = None
         self._own_meta = meta
-        self._peer_meta = MetaProtocol()
+        self._peer_meta = NOTHING
         # Both of the following stand once the peer's hello was checked.
         self._version = config.versions[0]
         self._format = config.formats[0]
@@ -253,52 +255,64 @@ class Handshake(ABC):
                 "sessionId, sourceDid or destinationDid is not that of the handshake",
             )
 
-    def _head(self, kind: str, message_id: str) -> dict[str, Any]:
+    def _head(self, message_id: str, *, version: str = VERSION) -> dict[str, str]:
         # The sender is the source of each message, whoever began (WIRE row 18).
         return {
-            "version": VERSION,
-            "type": kind,
+            "version": version,
             "timestamp": format_ns(self._now.unix_ns),
-            "messageId": message_id,
-            "sessionId": self._session_id,
-            "sourceDid": self._identity.did,
-            "destinationDid": self._peer_did,
+            "message_id": message_id,
+            "session_id": escaped(self._session_id),
+            "source_did": escaped(self._identity.did),
+            "destination_did": escaped(self._peer_did),
         }
 
-    def _method(self) -> dict[str, str]:
-        return {
-            "id": self._identity.key_id,
-            "type": key_type_of(self._identity),
-            "publicKeyHex": self._identity.public_key_hex,
+    def _send_hello(
+        self,
+        form: MessageForm,
+        *,
+        head: dict[str, str],
+        random: str,
+        key: EphemeralKey,
+        meta: MetaProtocol,
+        more: dict[str, str],
+    ) -> None:
+        signer = self._identity
+        key_id, public_key_hex = escaped(signer.key_id), signer.public_key_hex
+        key_type, proof_type = types_of(public_key_hex)
+        places = {
+            **head,
+            "key_id": key_id,
+            "key_type": key_type,
+            "public_key_hex": public_key_hex,
+            "random": random,
+            "group": GROUP,
+            "expires": str(self._config.key_lifetime),
+            "key_exchange": key.public_hex,
+            **meta_places(meta),
+            "proof_type": proof_type,
+            "proof_key_id": key_id,
+            "created": format_ns(self._now.unix_ns, milliseconds=False),
+            **more,
         }
-
-    def _key_share(self, key: EphemeralKey) -> dict[str, Any]:
-        expires = self._config.key_lifetime
-        return {"group": GROUP, "expires": expires, "keyExchange": key.public_hex}
-
-    def _send_hello(self, hello: dict[str, Any]) -> None:
-        signed = sign_hello(hello, self._identity, created=self._now.utc)
-        self._outgoing.append(render(signed))
+        self._outgoing.append(write_hello(form, places, signer))
 
     def _send_finished(self) -> None:
         assert self._keys is not None
-        content = json.dumps({"secretKeyId": self._keys.secret_key_id}).encode()
+        content = _verify_data(self._keys.secret_key_id)
         iv = self._random_bytes(IV_SIZE)
         if self._counts:
             iv = first_iv(iv[:SALT_SIZE])
         self._sent_iv = iv
         verify_data = encrypt(self._keys.send_cipher, content, iv=iv)
-        head = self._head("finished", self._random_id())
-        self._outgoing.append(render({**head, "verifyData": verify_data}))
+        places = {**self._head(self._random_id()), **verify_data}
+        self._outgoing.append(FINISHED.sent(places))
 
     def _complete(self, finished: Finished, now: Moment) -> None:
         """Check the peer's `finished` and end well."""
         assert self._keys is not None
         data = finished.verify_data.sealed()
         iv, content = data.nonce, open_sealed(self._keys.receive_cipher, data)
-        if not hmac.compare_digest(
-            _read_key_id(content).encode(), self._keys.secret_key_id.encode()
-        ):
+        if not _names(content, self._keys.secret_key_id):
             raise PeerError(ErrorCode.DECRYPTION_FAILED, "finished names another key")
         if self._counts and counter_of(iv) != 0:
             # As a `message` it would come back under a counter nobody has seen.
@@ -312,22 +326,22 @@ class Handshake(ABC):
         self._events.append(
             HandshakeCompleted(
                 self._keys,
-                local_did=self._identity.did,
-                peer_did=self._peer_did,
-                own_meta=self._own_meta,
-                peer_meta=self._peer_meta,
-                version=self._version,
-                frame_format=self._format,
-                expires_at=now.monotonic + lifetime,
-                finished_iv=iv,
-                sent_iv=self._sent_iv,
+                self._identity.did,
+                self._peer_did,
+                self._own_meta,
+                self._peer_meta,
+                self._version,
+                self._format,
+                now.monotonic + lifetime,
+                iv,
+                self._sent_iv,
             )
         )
 
     @property
     def _counts(self) -> bool:
         """True if both sides listed the extension `counter`."""
-        return EXTENSION_COUNTER in self._own_meta.common_extensions(self._peer_meta)
+        return self._own_meta.shares(EXTENSION_COUNTER, self._peer_meta)
 
     def _unexpected(self, message: Message) -> PeerError:
         name, awaited = type(message).__name__, _AWAITED[self._state]
@@ -365,7 +379,7 @@ class Handshake(ABC):
                 detail if told is None else told,
                 source_did=self._identity.did,
                 destination_did=self._peer_did,
-                original_type=str(answered.raw["type"]),
+                original_type=answered.kind,
                 original_message_id=answered.message_id,
                 message_id=self._random_id(),
                 timestamp=self._now.utc,
@@ -394,6 +408,22 @@ def told_of(code: ErrorCode) -> str:
     if code is ErrorCode.UNAVAILABLE:
         return "cannot be answered now; try again later"
     return "not allowed"
+
+
+def _verify_data(key_id: str) -> bytes:
+    """Return the content of a `finished`, as we and the official SDK write it."""
+    return b'{"secretKeyId": "%s"}' % key_id.encode()
+
+
+def _names(content: bytes, key_id: str) -> bool:
+    """Say if the content of a `finished` names a key.
+
+    Raises:
+        PeerError: `DECRYPTION_FAILED`: it cannot be read.
+    """
+    if hmac.compare_digest(content, _verify_data(key_id)):
+        return True
+    return hmac.compare_digest(_read_key_id(content).encode(), key_id.encode())
 
 
 def _read_key_id(content: bytes) -> str:

@@ -112,7 +112,8 @@ def _keyword(keyword: str, value: Any, path: str) -> dict[str, Any] | None:
         }
         return {keyword: inner}
     if keyword == "items" and isinstance(value, list):
-        return {"prefixItems": _schema_list(value, path)}
+        # An empty one says nothing, and is none in the newer spelling.
+        return {"prefixItems": _schema_list(value, path)} if value else None
     if keyword in SCHEMA_LISTS:
         if not isinstance(value, list) or not value:
             raise SchemaError(f"{path}: expected a list of schemas")

@@ -21,8 +21,6 @@ from anp.wire.frames import (
     ProtocolType,
     decode_frame,
     encode_frame,
-    open_envelope,
-    seal,
 )
 from anp.wire.handshake import (
     HandshakeCompleted,
@@ -33,6 +31,7 @@ from anp.wire.handshake import (
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import Envelope, MetaProtocol, parse_message
 from anp.wire.moment import Moment
+from tests.anp.wire.peers import open_envelope, seal
 
 __all__ = ["RawPeer", "raw_peer"]
 

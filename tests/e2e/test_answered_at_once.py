@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from anp.wire.proof import Identity, sign_hello
+from anp.wire.proof import Identity
+from tests.anp.wire.peers import sign_hello
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
 from tests.e2e.raw_peer import RawPeer

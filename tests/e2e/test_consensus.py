@@ -50,7 +50,7 @@ async def call(house: House, need: str, **options: Any) -> CallResult:
         need=Need(need),
         arguments={"number": 21},
     )
-    return await house.caller.caller.call(replace(request, **options))
+    return await house.caller.caller.call(request._replace(**options))
 
 
 async def negotiated(house: House) -> CallResult:

@@ -8,7 +8,6 @@ import random
 import string
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,7 +84,7 @@ class Shop:
             protocol=protocol,
         )
         if way is WayIn.NATURAL_LANGUAGE:
-            request = replace(request, mode=Mode.NATURAL_LANGUAGE)
+            request = request._replace(mode=Mode.NATURAL_LANGUAGE)
         return await self.callers[caller].caller.call(request)
 
     async def runs(self) -> dict[str, int]:

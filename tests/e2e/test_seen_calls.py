@@ -9,7 +9,6 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,7 @@ async def outcome_of(
         arguments=arguments,
     )
     try:
-        await house.caller.caller.call(replace(request, **more))
+        await house.caller.caller.call(request._replace(**more))
     except CallError as exc:
         return exc.kind.value
     return "ok"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -288,5 +287,5 @@ async def test_a_call_gets_one_whole_answer(tmp_path: Path, uri: str) -> None:
             arguments={"text": "via a2a"},
         )
         plain = await house.caller.caller.call(request)
-        answer = await house.caller.caller.call(replace(request, protocol=uri))
+        answer = await house.caller.caller.call(request._replace(protocol=uri))
         assert answer.output == plain.output == {"result": ["echo: ", "via a2a"]}

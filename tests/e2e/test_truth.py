@@ -104,7 +104,7 @@ class Scene:
             mode=Mode.NATURAL_LANGUAGE if way == "words" else Mode.AUTO,
             protocol=ENVELOPE_URI if way == "envelope" else None,
         )
-        return await self.house.caller.calls.start(replace(request, **more))
+        return await self.house.caller.calls.start(request._replace(**more))
 
     async def running(self) -> int:
         """Wait until the capability runs, and return its process."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from negotiation.natural import (
@@ -107,6 +107,7 @@ def test_any_text_can_be_read(text: str) -> None:
         max_size=5,
     ),
 )
+@example({"0": '"'})
 def test_what_we_write_we_can_read(values: dict[str, Json]) -> None:
     kinds = {bool: "boolean", int: "integer", str: "string", type(None): "null"}
     capability = Capability(

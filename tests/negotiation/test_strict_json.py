@@ -17,6 +17,7 @@ from negotiation.strict_json import (
     canonical_json,
     largest_json,
     parse_json,
+    plain_json,
 )
 from tests.clauses import clause
 
@@ -189,9 +190,51 @@ def test_no_value_has_more_json_than_its_bound(value: Json) -> None:
     assert len(json.dumps(value)) <= largest_json(value)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_json_does_not_have_has_no_size(value: float) -> None:
+    with pytest.raises(JsonError, match="NaN and Infinity are not JSON"):
+        largest_json({"a": [1.5, value]})
+
+
 def test_the_bound_of_plain_text_is_close_and_deep_values_have_one() -> None:
     assert largest_json({"text": "x" * 1_000_000}) < 2_000_100
     deep: Json = []
     for _ in range(100_000):
         deep = [deep]
     assert largest_json(deep) >= 200_000
+
+
+@given(VALUES)
+def test_blanks_around_a_value_are_taken_and_nothing_else(value: Json) -> None:
+    text = json.dumps(value)
+    assert parse(f" \t{text}") == parse(f"{text}\r\n") == value
+    with pytest.raises(JsonError, match=r"Extra data at line 2, column 3"):
+        parse(f"[{{}}]\n  {text}")
+
+
+@given(VALUES)
+def test_what_is_surely_plain_is_written_as_by_every_writer(value: Json) -> None:
+    data = plain_json(value, max_depth=MAX_DEPTH)
+    assert data is not None
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert data.decode() == text
+    assert parse(data) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1: "a", "1": "b"},
+        {"x": (1, 2)},
+        10**400,
+        float("nan"),
+        [float("inf")],
+        "\ud800",
+        "x" * 100_000,
+        [0] * 20_000,
+        [[[]]],
+        object(),
+    ],
+)
+def test_what_is_not_surely_plain_is_left_to_others(value: object) -> None:
+    assert plain_json(value, max_depth=2) is None

@@ -43,8 +43,7 @@ class ChannelRole(StrEnum):
     PROVIDER = "provider"
 
 
-@dataclass(frozen=True, slots=True)
-class NeedPeerKeyCheck:
+class NeedPeerKeyCheck(NamedTuple):
     """A hello is signed with `public_key`; does `did` own that key?"""
 
     session_id: str
@@ -60,8 +59,7 @@ class NeedPeerKeyCheck:
     "Uncompressed point, 65 bytes."
 
 
-@dataclass(frozen=True, slots=True)
-class NeedHelloAnswer:
+class NeedHelloAnswer(NamedTuple):
     """A verified peer asks for a channel; which hash or URI do we confirm?"""
 
     session_id: str
@@ -80,8 +78,7 @@ class NeedHelloAnswer:
     "Its offers."
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelOpened:
+class ChannelOpened(NamedTuple):
     """A handshake is complete on both sides."""
 
     channel_id: str
@@ -137,6 +134,10 @@ class ChannelOpened:
     def extensions(self) -> frozenset[str]:
         """Extensions that both sides listed."""
         return self.own_meta.common_extensions(self.peer_meta)
+
+    def shares(self, extension: str) -> bool:
+        """Say if both sides listed an extension."""
+        return self.own_meta.shares(extension, self.peer_meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,8 +316,9 @@ class LinkOutput:
         self._random_bytes = random_bytes
         self._faults = 0
         self._messages: list[str | bytes] = []
-        self._events: deque[LinkEvent] = deque()
-        self.tell: Callable[[LinkEvent], None] = self._events.append
+        self.told: deque[LinkEvent] = deque()
+        "Events not yet returned by `next_event`."
+        self.tell: Callable[[LinkEvent], None] = self.told.append
         "Tells the shell."
 
     def say(self, messages: Iterable[str | bytes]) -> None:
@@ -379,4 +381,4 @@ class LinkOutput:
 
     def next_event(self) -> LinkEvent | None:
         """Return the oldest event not yet returned, or None."""
-        return self._events.popleft() if self._events else None
+        return self.told.popleft() if self.told else None

@@ -219,8 +219,7 @@ class KeptKey:
         if not self.created <= wall < self.expires:
             raise PeerError(ErrorCode.DECRYPTION_KEY_EXPIRED, "the key expired")
         is_requester = self.opened.role is ChannelRole.REQUESTER
-        return replace(
-            self.opened,
+        return self.opened._replace(
             session_id="",
             own_meta=bind_meta(self.opened.own_meta, self.binding, offer=is_requester),
             peer_meta=bind_meta(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import replace
 
 from anp.channel.core.events import (
@@ -37,6 +37,7 @@ from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.envelopes import read_envelope
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.handshake import Identity
+from anp.wire.hellos import read_handshake
 from anp.wire.messages import (
     DestinationHello,
     Envelope,
@@ -84,9 +85,11 @@ class LinkCore:
         self._must_open_by = now + config.first_channel_timeout
         self._random_bytes = random_bytes
         self._output = LinkOutput(config.max_faults, random_bytes)
-        # Both are asked for with every message.
+        # All three are asked for with every message.
         self.messages_to_send = self._output.messages_to_send
         self.next_event = self._output.next_event
+        self.told: Sized = self._output.told
+        "Empty when `next_event` has nothing to return."
         self._handshakes = Handshakes(
             config,
             self._output,
@@ -167,7 +170,8 @@ class LinkCore:
             self._too_large(text, f"message of {size} bytes, limit {limit}", now=now)
         elif not self.receive_envelope(data, now=now):
             try:
-                self._route(parse_message(text, max_size=limit), size, now=now)
+                message = read_handshake(text) or parse_message(text, max_size=limit)
+                self._route(message, size, now=now)
             except PeerError as exc:
                 self._fault(exc, now=now)
 

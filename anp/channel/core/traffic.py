@@ -253,7 +253,7 @@ class OpenChannel:
             else self._max_message - opened.frame_format.header_size
         )
         self.keys = keys
-        self._takes_binary = EXTENSION_BINARY in opened.extensions
+        self._takes_binary = opened.shares(EXTENSION_BINARY)
         # The head of each message of a peer that names the version, as ours does.
         self._head = EnvelopeHead(
             opened.frame_format.version,
@@ -309,7 +309,7 @@ class OpenChannel:
             sent_iv: Iv of our `finished`; it counts as used.
             finished_iv: Iv of the peer's, which must not come back.
         """
-        counted = EXTENSION_COUNTER in opened.extensions
+        counted = opened.shares(EXTENSION_COUNTER)
         return cls(
             opened,
             keys,
@@ -365,7 +365,8 @@ class OpenChannel:
 
     def may_send(self, frame: Frame) -> Before | None:
         """Return what has to happen before a frame is sealed, or None."""
-        if self.needs_block:
+        counter = self._counter
+        if counter is not None and counter.needs_block:
             return Before.BLOCK
         if self.proved or len(frame.data) <= self._max_first_payload:
             return None
@@ -436,7 +437,7 @@ class OpenChannel:
         self._sent += 1
         if not self.proved and len(self.sent_ids) < MAX_UNPROVED:
             self.sent_ids.add(message_id)
-        if self._takes_binary and len(frame.data) > LONG:
+        if len(frame.data) > LONG:
             return self._writer.write_long(
                 frame_header(frame, self.opened.frame_format),
                 frame.data,

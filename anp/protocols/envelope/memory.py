@@ -15,6 +15,9 @@ MAX_IDS = 4096
 MAX_ANSWER_BYTES = 1024 * 1024
 "Most bytes of answers kept for one sender; the oldest leave first."
 
+SHORT = 40
+"Characters of an id that is kept as it is; ours have 36."
+
 
 class Seen(Enum):
     """The fate of a message."""
@@ -57,7 +60,9 @@ class MessageMemory:
     ) -> None:
         self._max_ids = max_ids
         self._max_bytes = max_bytes
-        self._matters: OrderedDict[bytes, Matter] = OrderedDict()
+        self._matters: OrderedDict[str | bytes, Matter] = OrderedDict()
+        self._kept: OrderedDict[str | bytes, Matter] = OrderedDict()
+        "Those with an answer that takes room, so that no others are looked at for it."
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -77,13 +82,19 @@ class MessageMemory:
 
     def answered(self, message_id: str, answer: bytes, *, last: bool) -> None:
         """Keep an answer to an open request, to be repeated."""
-        matter = self.find(message_id)
+        key = _key(message_id)
+        matter = self._matters.get(key)
         if matter is None or matter.seen is not Seen.OPEN:
             return
-        self._keep(matter, answer)
+        self._bytes += len(answer) - len(matter.answer or b"")
+        matter.answer = answer
+        if answer:
+            self._kept[key] = matter
         if last:
             matter.seen, matter.holder = Seen.ANSWERED, None
-            self._matters.move_to_end(_key(message_id))
+            self._matters.move_to_end(key)
+            if answer:
+                self._kept.move_to_end(key)
         self._trim()
 
     def end(self, holder: object) -> None:
@@ -96,31 +107,26 @@ class MessageMemory:
         self._matters[_key(message_id)] = matter
         self._trim()
 
-    def _keep(self, matter: Matter, answer: bytes | None) -> None:
-        self._bytes += len(answer or b"") - len(matter.answer or b"")
-        matter.answer = answer
-
     def _trim(self) -> None:
         """Forget the oldest; an answer goes long before its id."""
-        if self._bytes > self._max_bytes:
-            for matter in self._matters.values():
-                self._keep(matter, None)
-                if self._bytes <= self._max_bytes:
-                    break
+        while self._bytes > self._max_bytes:
+            self._drop_answer(next(iter(self._kept)))
         if len(self._matters) > self._max_ids:
-            oldest = next(
-                (
-                    key
-                    for key, one in self._matters.items()
-                    if one.seen is not Seen.OPEN
-                ),
-                None,
-            )
-            if oldest is not None:
-                self._keep(self._matters[oldest], None)
-                del self._matters[oldest]
+            for key, one in self._matters.items():
+                if one.seen is not Seen.OPEN:
+                    if key in self._kept:
+                        self._drop_answer(key)
+                    del self._matters[key]
+                    break
+
+    def _drop_answer(self, key: str | bytes) -> None:
+        matter = self._kept.pop(key)
+        self._bytes -= len(matter.answer or b"")
+        matter.answer = None
 
 
-def _key(message_id: str) -> bytes:
+def _key(message_id: str) -> str | bytes:
+    if len(message_id) <= SHORT and message_id.isascii():
+        return message_id
     # Ids are up to 512 bytes of UTF-8, so that short names for them are kept.
     return hashlib.blake2b(message_id.encode("utf-8"), digest_size=16).digest()

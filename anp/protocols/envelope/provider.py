@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,6 +57,8 @@ class EnvelopeProvider(ServingSide, Side):
         super().__init__(setting)
         self._work: dict[str, _Work] = {}
         self._calls = 0
+        self._due = math.inf
+        "Nobody is told of progress before this moment; it may be too early."
 
     @property
     def full(self) -> bool:
@@ -69,10 +72,13 @@ class EnvelopeProvider(ServingSide, Side):
 
     def get_timer(self) -> float | None:
         """See `WrittenProtocol`."""
-        return min((one.progress_at for one in self._work.values()), default=None)
+        return self._due if self._work else None
 
     def handle_timer(self, *, now: float, wall_now: datetime) -> None:
         """Tell the peer of what takes long (ENV-Q5)."""
+        if now < self._due:
+            return
+        self._due = math.inf
         for one in self._work.values():
             if now >= one.progress_at:
                 one.progress_at = now + self._limits.progress_after
@@ -82,6 +88,7 @@ class EnvelopeProvider(ServingSide, Side):
                     wall_now=wall_now,
                     last=False,
                 )
+            self._due = min(self._due, one.progress_at)
 
     def capability_answered(
         self, call_id: str, output: Json, *, now: float, wall_now: datetime
@@ -175,7 +182,9 @@ class EnvelopeProvider(ServingSide, Side):
     ) -> None:
         self._calls += 1
         call_id = str(self._calls)
-        self._work[call_id] = _Work(message, now + self._limits.progress_after)
+        progress_at = now + self._limits.progress_after
+        self._work[call_id] = _Work(message, progress_at)
+        self._due = min(self._due, progress_at)
         self._events.append(CallCapability(call_id, name, arguments))
 
     def _unknown(

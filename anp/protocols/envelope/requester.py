@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -71,6 +72,11 @@ class EnvelopeRequester(CallingSide, Side):
         """See `Side`."""
         super().__init__(setting)
         self._waiting: dict[str, _Waiting] = {}
+        "By the id of the request's message."
+        self._asked: dict[str, str] = {}
+        "Those ids, by the ids of the calls."
+        self._due = math.inf
+        "No request is over its time before this moment; it may be too early."
 
     @property
     def waiting(self) -> int:
@@ -85,7 +91,7 @@ class EnvelopeRequester(CallingSide, Side):
         """
         if self._ended:
             raise MisuseError("the channel has ended")
-        if any(one.call.call_id == call.call_id for one in self._waiting.values()):
+        if call.call_id in self._asked:
             raise MisuseError(f"the call id {call.call_id} is in use")
         if len(self._waiting) >= self._limits.max_asked:
             self._refused(
@@ -119,39 +125,45 @@ class EnvelopeRequester(CallingSide, Side):
         silent, total = self._limits.answer_timeout, self._limits.total_timeout
         if call.timeout is not None:
             silent = total = call.timeout
-        self._waiting[message_id] = _Waiting(
+        if message_id in self._waiting:
+            # Of two calls that fetch one answer the later one gets it.
+            self._over(message_id)
+        self._waiting[message_id] = one = _Waiting(
             call,
             silent_until=now + silent,
             # A request to all stays open for its whole time (ENV-Q6).
             ends_at=now + (silent if call.to_all else total),
         )
+        self._asked[call.call_id] = message_id
+        self._due = min(self._due, one.due)
+
+    def _over(self, message_id: str) -> None:
+        """Wait for an answer no longer."""
+        del self._asked[self._waiting.pop(message_id).call.call_id]
 
     def reference(self, call_id: str) -> str | None:
         """See `WrittenProtocol`; it is the id of the request's message."""
-        found = self._waiting.items()
-        return next((key for key, one in found if one.call.call_id == call_id), None)
+        return self._asked.get(call_id)
 
     def abandon(self, call_id: str) -> None:
         """See `WrittenProtocol`."""
-        for message_id, one in self._waiting.items():
-            if one.call.call_id == call_id:
-                del self._waiting[message_id]
-                return
+        if call_id in self._asked:
+            self._over(self._asked[call_id])
 
     def get_timer(self) -> float | None:
         """See `WrittenProtocol`."""
-        if self._ended:
-            return None
-        return min((one.due for one in self._waiting.values()), default=None)
+        return self._due if self._waiting and not self._ended else None
 
     def handle_timer(self, *, now: float, wall_now: datetime) -> None:
         """See `WrittenProtocol`."""
-        if self._ended:
+        if self._ended or now < self._due:
             return
+        self._due = math.inf
         for message_id, one in list(self._waiting.items()):
             if now < one.due:
+                self._due = min(self._due, one.due)
                 continue
-            del self._waiting[message_id]
+            self._over(message_id)
             if one.call.to_all:
                 answers: Json = {"answers": one.answers}
                 self._events.append(CallAnswered(one.call.call_id, answers))
@@ -186,11 +198,11 @@ class EnvelopeRequester(CallingSide, Side):
         elif one.call.to_all:
             self._collect(one, message, payload)
         elif payload.status == EnvelopeStatus.SUCCESS:
-            del self._waiting[key]
+            self._over(key)
             result = _unwrapped(message, payload)
             self._events.append(CallAnswered(one.call.call_id, result))
         elif payload.status == EnvelopeStatus.FAILURE:
-            del self._waiting[key]
+            self._over(key)
             code, text = _told(payload.error)
             self._events.append(
                 CallAnswered(one.call.call_id, None, (code, text), payload.error)
@@ -210,7 +222,7 @@ class EnvelopeRequester(CallingSide, Side):
         if one.call.to_all:
             self._collect(one, message, payload)
             return True
-        del self._waiting[key]
+        self._over(key)
         self._events.append(
             CallRefused(
                 one.call.call_id,
@@ -227,7 +239,7 @@ class EnvelopeRequester(CallingSide, Side):
         key = head.correlation_id or ""
         one = self._waiting.get(key)
         if one is not None and not one.call.to_all:
-            del self._waiting[key]
+            self._over(key)
             self._refused(
                 one.call,
                 Refusal.BROKEN_ANSWER,

@@ -66,7 +66,7 @@ def _parse_usual(data: bytes, max_size: int) -> dict[str, Any] | None:
     """
     begin = data.find(_BEGIN)
     place = _PLACE.match(data, begin + len(_BEGIN)) if begin >= 0 else None
-    if place is None or not data.endswith(_END):
+    if place is None or not data.endswith(_END, place.end()):
         return None
     try:
         content = b64decode(memoryview(data)[place.end() : -len(_END)], validate=True)

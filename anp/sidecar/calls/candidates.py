@@ -13,7 +13,7 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
@@ -81,7 +81,7 @@ class WrittenCandidate:
 
 Candidate = WrittenCandidate | DocumentCandidate
 
-_Key = tuple[str, str, bytes]
+_Key = tuple[str, str, Hashable]
 "Key of a decision: a peer, a need, and the shape of the data."
 
 _Picks = OrderedDict[_Key, tuple[ProtocolListing | None, Pick | None]]

@@ -22,7 +22,8 @@ MORE_FOR_OWNER: Final = 16
 "Watchers that the owner may have besides, whatever agents do."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen: that would take four times as long to make, and each call makes several.
+@dataclass(slots=True, kw_only=True)
 class Event:
     """One thing that happened."""
 

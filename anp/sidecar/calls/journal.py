@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
@@ -296,8 +296,7 @@ class CallDesk:
         current = CURRENT.set(call.id)
         origin = call_origin.set(CallOrigin(call.id, call.by_owner))
         phase = ON_PHASE.set(partial(self._phase, call.id))
-        request = replace(
-            call.request,
+        request = call.request._replace(
             on_progress=self.progress,
             on_sign=partial(self._heard, call),
             on_send=partial(self._sending, call),
@@ -348,7 +347,7 @@ class CallDesk:
         """Take note that a call is over, and tell those who wait for it."""
         if call.key is None:
             # Only the next request with the same key is compared with this one.
-            call.request = replace(call.request, arguments=None)
+            call.request = call.request._replace(arguments=None)
         else:
             call.size += largest_json(call.request.arguments)
         call.ended = self._clock()
@@ -442,7 +441,7 @@ class CallDesk:
                 raise CallError(
                     ErrorKind.TIMEOUT, "no approval within the call's timeout"
                 )
-            request = replace(request, timeout=left)
+            request = request._replace(timeout=left)
         return await self._attempt(call, request, deadline, waits)
 
     def _pause(self, call: KeptCall, exc: CallError, seconds: float) -> None:

@@ -213,7 +213,8 @@ class CallKeys:
 
 def fingerprint(request: CallRequest, secret: bytes) -> str:
     """Return what tells a request from another one with the same key."""
-    said = asdict(replace(request, on_progress=None, on_sign=None, on_send=None))
+    bare = request._replace(on_progress=None, on_sign=None, on_send=None)
+    said = {**bare._asdict(), "need": asdict(request.need)}
     data = write_json(said, sort_keys=True, default=str).encode()
     return hmac.digest(secret, data, hashlib.sha256).hex()
 

@@ -412,7 +412,13 @@ class WrittenRequest(Prepared):
         try:
             answer = await call(output_schema=schema)
             if answer.error is None:
-                return replace(answer, result=pick.result.apply(answer.result))
+                result = pick.result.apply(answer.result)
+                # Most plans keep it as it is.
+                return (
+                    answer
+                    if result is answer.result
+                    else replace(answer, result=result)
+                )
         except InputRefused as exc:
             self._outdated()
             raise Outdated(exc.kind, exc.detail) from exc

@@ -98,7 +98,7 @@ class Dispatcher:
             need = replace(request.need, requirement=one.capability)
             try:
                 return await self._call(
-                    replace(request, peer=one.address, need=need, timeout=left)
+                    request._replace(peer=one.address, need=need, timeout=left)
                 )
             except CallError as exc:
                 if exc.may_have_run or exc.kind not in ELSEWHERE:

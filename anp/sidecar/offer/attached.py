@@ -184,6 +184,10 @@ class Attaching:
         except AttachmentError as exc:
             # It goes on trying by itself; until then its capabilities are not offered.
             logger.warning("attachment not healthy name=%s reason=%s", spec.name, exc)
+        except BaseException:
+            # Nobody else knows of it yet, so its child would stay.
+            self._begin_to_leave(attachment)
+            raise
         old = self._running.get(spec.name)
         self._running[spec.name] = attachment
         self._exposure.put(spec, attachment)

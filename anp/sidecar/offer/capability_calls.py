@@ -17,7 +17,7 @@ from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.telemetry.observer import Observer
 from cache.records.records import HalfRecord
-from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
+from negotiation.errors import APPROVAL_PENDING, CapabilityFailed, JsonError
 from negotiation.mind import Validator
 from negotiation.need import Capability, schema_hash
 from negotiation.strict_json import largest_json
@@ -236,11 +236,16 @@ class CapabilityCalls:
     ) -> None:
         """Raise `CapabilityFailed` for an output that is too large or does not fit."""
         most = max_output(max_payload)
-        if largest_json(output) > most and (size := len(json.dumps(output))) > most:
-            raise CapabilityFailed(
-                "413", f"too_large: the output has {size} bytes, at most {most}"
-            )
-        findings = await self._validator.validate(capability.output_schema, output)
+        try:
+            large = largest_json(output) > most
+        except JsonError as exc:
+            findings = [str(exc)]
+        else:
+            if large and (size := len(json.dumps(output))) > most:
+                raise CapabilityFailed(
+                    "413", f"too_large: the output has {size} bytes, at most {most}"
+                )
+            findings = await self._validator.validate(capability.output_schema, output)
         if findings:
             logger.warning(
                 "capability answered outside its schema capability=%s findings=%r",

@@ -10,7 +10,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeVar
 
 from anp.errors import ErrorKind
@@ -67,7 +67,7 @@ Item = TypeVar("Item")
 Health = Literal["good", "failing", "away", "unknown"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PeerFigures:
     """The measures of one peer, or of one capability of it."""
 
@@ -88,10 +88,6 @@ class PeerFigures:
 
     failed_at: float | None = None
     "Time of the newest failure."
-
-
-NO_FIGURES: Final = PeerFigures()
-"Those of a peer with which nothing was measured."
 
 
 def health_of(figures: PeerFigures, *, away: bool, now: float) -> Health:
@@ -135,40 +131,20 @@ class Measures:
             peer: Its DID in any form.
             ms: Milliseconds that it took.
         """
-        for name in {"", capability}:
-            old = self._of(peer, name)
+        for one in self._of(peer, capability):
             # The first answer has the getting to know each other in it.
-            first = old.latency is None or old.answered < MEASURED
-            mean = ms if first else _mean(old.latency or ms, ms)
-            self._keep(
-                peer,
-                name,
-                PeerFigures(
-                    answered=old.answered + 1,
-                    failed=old.failed,
-                    latency=mean,
-                    success=_mean(old.success, 1.0),
-                    at=self.clock(),
-                    failed_at=old.failed_at,
-                ),
-            )
+            first = one.latency is None or one.answered < MEASURED
+            one.latency = ms if first else _mean(one.latency or ms, ms)
+            one.answered += 1
+            one.success = _mean(one.success, 1.0)
+            one.at = self.clock()
 
     def failed(self, peer: str, capability: str) -> None:
         """Take note of a failure of a peer; see `answered`."""
-        for name in {"", capability}:
-            old = self._of(peer, name)
-            self._keep(
-                peer,
-                name,
-                PeerFigures(
-                    answered=old.answered,
-                    failed=old.failed + 1,
-                    latency=old.latency,
-                    success=_mean(old.success, 0.0),
-                    at=self.clock(),
-                    failed_at=self.clock(),
-                ),
-            )
+        for one in self._of(peer, capability):
+            one.failed += 1
+            one.success = _mean(one.success, 0.0)
+            one.at = one.failed_at = self.clock()
 
     def figures(self, peers: Iterable[str], capability: str = "") -> PeerFigures:
         """Return the newest figures of a peer; those of the start if there are none.
@@ -180,7 +156,9 @@ class Measures:
         names = {agent_name(did) for did in peers}
         found = [self._figures.get((name, capability)) for name in names]
         known = [one for one in found if one is not None]
-        return max(known, key=lambda one: one.at or 0.0, default=PeerFigures())
+        newest = max(known, key=lambda one: one.at or 0.0, default=PeerFigures())
+        # A copy: the next measure changes what is kept.
+        return replace(newest)
 
     def choose(self, peer: str) -> None:
         """Take note that a peer was chosen, so that an equal one is the next."""
@@ -206,15 +184,20 @@ class Measures:
         found = (self._versions.get(agent_name(did)) for did in peers)
         return next((one for one in found if one is not None), None)
 
-    def _of(self, peer: str, capability: str) -> PeerFigures:
-        return self._figures.get((agent_name(peer), capability), NO_FIGURES)
+    def _of(self, peer: str, capability: str) -> list[PeerFigures]:
+        """Return the figures of a peer, and those of one capability of it."""
+        agent = agent_name(peer)
+        return [self._kept((agent, name)) for name in {"", capability}]
 
-    def _keep(self, peer: str, capability: str, figures: PeerFigures) -> None:
-        key = agent_name(peer), capability
-        self._figures[key] = figures
-        self._figures.move_to_end(key)
-        while len(self._figures) > MAX_MEASURED:
-            self._figures.popitem(last=False)
+    def _kept(self, key: tuple[str, str]) -> PeerFigures:
+        figures = self._figures.get(key)
+        if figures is None:
+            figures = self._figures[key] = PeerFigures()
+            if len(self._figures) > MAX_MEASURED:
+                self._figures.popitem(last=False)
+        else:
+            self._figures.move_to_end(key)
+        return figures
 
 
 class FirstAnswers:
@@ -248,7 +231,7 @@ class FirstAnswers:
 class Rated:
     """Everything that decides about the place of one peer among others."""
 
-    figures: PeerFigures = PeerFigures()
+    figures: PeerFigures = field(default_factory=PeerFigures)
     "Those of the wanted capability."
 
     at_work: int = 0

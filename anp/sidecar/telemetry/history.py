@@ -115,12 +115,18 @@ class _Bucket:
     latencies: Counter[int] = field(default_factory=Counter)
     "Good calls by the logarithm of their milliseconds to the base `STEP`."
 
-    def add(self, entry: CallEntry) -> None:
-        """Count one call, or as many as its entry stands for."""
+    def add(self, entry: CallEntry, ended: float, size: int | None) -> None:
+        """Count one call, or as many as its entry stands for.
+
+        Args:
+            size: The key of its latency, if it was a good one.
+        """
         name = entry.peer or OTHERS
         if name not in self.peers and len(self.peers) >= MAX_PEERS:
             name = OTHERS
-        calls = self.peers.setdefault(name, PeerCalls(peer=name))
+        calls = self.peers.get(name)
+        if calls is None:
+            calls = self.peers[name] = PeerCalls(peer=name)
         failed = 0 if entry.outcome in GOOD else entry.count
         if entry.direction == "made":
             calls.made += entry.count
@@ -128,10 +134,9 @@ class _Bucket:
         else:
             calls.served += entry.count
             calls.served_failed += failed
-        calls.last = max(calls.last, entry.ended)
-        if entry.outcome == "ok":
-            size = math.log(max(entry.ms, 0.001), STEP)
-            self.latencies[round(size)] += 1
+        calls.last = max(calls.last, ended)
+        if size is not None:
+            self.latencies[size] = self.latencies.get(size, 0) + 1
 
     def latency(self, share: float) -> float | None:
         """Return the milliseconds within which a share of the good calls ended."""
@@ -153,10 +158,13 @@ class History:
 
     def add(self, entry: CallEntry) -> None:
         """Count a call; one that is older than the oldest kept bucket is left out."""
+        ended, size = entry.ended, None
+        if entry.outcome == "ok":
+            size = round(math.log(max(entry.ms, 0.001), STEP))
         for name, (step, _) in WINDOWS.items():
-            bucket = self._bucket(self._buckets[name], int(entry.ended // step))
+            bucket = self._bucket(self._buckets[name], int(ended // step))
             if bucket is not None:
-                bucket.add(entry)
+                bucket.add(entry, ended, size)
 
     def view(
         self,

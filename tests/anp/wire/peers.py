@@ -16,6 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from anp.errors import ErrorCode, PeerError
+from anp.wire.encrypted import Envelope
+from anp.wire.envelopes import EnvelopeWriter
+from anp.wire.frames import FORMAT_1_0, open_sealed
 from anp.wire.handshake import (
     Event,
     HandshakeCompleted,
@@ -27,16 +31,20 @@ from anp.wire.handshake import (
     NeedKeyCheck,
     Responder,
 )
+from anp.wire.hellos import read_handshake
+from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     Message,
     MetaProtocol,
     Response,
     SourceHello,
+    canonical_bytes,
+    format_timestamp,
     parse_message,
 )
 from anp.wire.meta_protocol import CAPABILITIES
-from anp.wire.moment import Moment
-from anp.wire.proof import sign_hello
+from anp.wire.moment import Moment, unix_ns
+from anp.wire.proof import Identity, proof_value, types_of
 
 WALL_NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 MAX_SIZE = 64 * 1024
@@ -89,8 +97,8 @@ def fixed_random(seed: str = "") -> Callable[[int], bytes]:
 
 
 def read_message(text: str | bytes) -> Message:
-    """Parse one of our own messages."""
-    return parse_message(text, max_size=MAX_SIZE)
+    """Read a message as a link does."""
+    return read_handshake(text) or parse_message(text, max_size=MAX_SIZE)
 
 
 def events_of(side: Initiator | Responder) -> list[Event]:
@@ -184,6 +192,19 @@ def resigned(text: str, signer: FixedIdentity, **changes: Any) -> str:
     return json.dumps(sign_hello(hello, signer, created=WALL_NOW))
 
 
+def sign_hello(
+    hello: dict[str, Any], signer: Identity, *, created: datetime
+) -> dict[str, Any]:
+    """Return a hello of any members with its proof."""
+    proof = {
+        "type": types_of(signer.public_key_hex)[1],
+        "verificationMethod": signer.key_id,
+        "created": format_timestamp(created, milliseconds=False),
+    }
+    value = proof_value(signer, canonical_bytes({**hello, "proof": proof}))
+    return {**hello, "proof": {**proof, "proofValue": value}}
+
+
 def failure_of(side: Initiator | Responder) -> HandshakeFailed:
     """Return the failure that is the side's only event."""
     [event] = events_of(side)
@@ -241,3 +262,50 @@ def finished_with(
     assert response.code is failure.code
     assert response.original_type == "finished"
     return failure
+
+
+def seal(
+    keys: SessionKeys,
+    plaintext: bytes,
+    *,
+    source_did: str,
+    destination_did: str,
+    message_id: str,
+    iv: bytes,
+    timestamp: datetime,
+    version: str = FORMAT_1_0.version,
+) -> str:
+    """Return one `message` that carries `plaintext`, as JSON (ANP-11).
+
+    Args:
+        plaintext: A frame: header byte and protocol data.
+        source_did: Our DID on the channel; the sender is always the source.
+        iv: 12 bytes that this key never had before.
+        version: That of the format `plaintext` was encoded with (ANP-15).
+
+    Raises:
+        LocalError: The iv does not have 12 bytes.
+    """
+    writer = EnvelopeWriter(
+        keys,
+        source_did=source_did,
+        destination_did=destination_did,
+        version=version,
+        binary=False,
+    )
+    text = writer.write(
+        plaintext, message_id=message_id, iv=iv, unix_ns=unix_ns(timestamp)
+    )
+    return text.decode()
+
+
+def open_envelope(keys: SessionKeys, envelope: Envelope) -> bytes:
+    """Return the plaintext of a `message`: a frame (ANP-11).
+
+    Raises:
+        PeerError: `INVALID_DECRYPTION_KEY` for another key's message, and
+            `DECRYPTION_FAILED`.
+    """
+    if envelope.secret_key_id != keys.secret_key_id:
+        raise PeerError(ErrorCode.INVALID_DECRYPTION_KEY, "secretKeyId is not ours")
+    return open_sealed(keys.receive_cipher, envelope.encrypted_data.sealed())

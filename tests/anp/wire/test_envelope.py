@@ -17,12 +17,10 @@ from anp.wire.frames import (
     check_envelope_dids,
     decode_frame,
     encode_frame,
-    open_envelope,
-    seal,
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import Envelope
-from tests.anp.wire.peers import VECTORS, WALL_NOW, read_message
+from tests.anp.wire.peers import VECTORS, WALL_NOW, open_envelope, read_message, seal
 from tests.clauses import clause
 
 SHAKEN = VECTORS["handshakes"][0]

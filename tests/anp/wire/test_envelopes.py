@@ -28,9 +28,7 @@ from anp.wire.frames import (
     check_envelope_dids,
     encode_frame,
     frame_header,
-    open_envelope,
     open_long,
-    seal,
 )
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
@@ -40,7 +38,7 @@ from anp.wire.messages import (
     parse_message,
 )
 from anp.wire.moment import unix_ns
-from tests.anp.wire.peers import VECTORS
+from tests.anp.wire.peers import VECTORS, open_envelope, seal
 from tests.clauses import clause
 
 MAX: Final = 64 * 1024
@@ -289,15 +287,27 @@ def test_a_key_id_is_found_where_the_rest_is_not_read() -> None:
     assert binary_key_id(b"\x01\x00\x09") is None
 
 
-@pytest.mark.parametrize("size", [0, 1, 15, 16, 70_000])
-def test_a_long_message_is_written_and_opened_as_others_are(size: int) -> None:
-    frame = Frame(ProtocolType.APPLICATION, bytes(range(256))[: size % 256] * 300)
+PIECE: Final = 96 * 1024
+"Bytes that are encrypted and encoded at once."
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize(
+    "size", [0, 1, 15, 16, 70_000, PIECE - 2, PIECE - 1, PIECE, 2 * PIECE, 200_000]
+)
+def test_a_long_message_is_written_and_opened_as_others_are(
+    binary: bool, size: int
+) -> None:
+    frame = Frame(ProtocolType.APPLICATION, (bytes(range(256)) * 800)[:size])
     plaintext = encode_frame(frame)
-    writer = EnvelopeWriter(OURS, **IDS, version="1.0", binary=True)
+    writer = EnvelopeWriter(OURS, **IDS, version="1.0", binary=binary)
     header = frame_header(frame, FORMAT_1_0)
     known = {"message_id": "m", "iv": IV, "unix_ns": unix_ns(NOW)}
     written = writer.write_long(header, frame.data, **known)  # type: ignore[arg-type]  # each fits
-    assert written == binary_of(plaintext, "m")
+    assert written == writer.write(plaintext, **known)  # type: ignore[arg-type]  # each fits
+    if not binary:
+        assert written.decode() == text_of(plaintext, "m")
+        return
     found = read_envelope(written)
     assert found is not None
     data = found.encrypted_data.sealed()

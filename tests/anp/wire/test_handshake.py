@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anp.errors import ConfigError, ErrorCode, LocalError
-from anp.wire.frames import encrypt, open_envelope, seal
+from anp.wire.frames import encrypt
 from anp.wire.handshake import (
     HandshakeConfig,
     HandshakeState,
@@ -36,9 +36,11 @@ from tests.anp.wire.peers import (
     finish_pair,
     make_initiator,
     make_responder,
+    open_envelope,
     read_message,
     resigned,
     response_of,
+    seal,
     start_pair,
     tell,
 )

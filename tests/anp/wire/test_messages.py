@@ -18,11 +18,13 @@ from anp.wire.messages import (
     Register,
     Response,
     SourceHello,
+    canonical_bytes,
     format_timestamp,
     make_heartbeat,
     make_pong,
     make_response,
     parse_message,
+    render,
 )
 from tests.anp.wire.peers import (
     MAX_SIZE,
@@ -156,9 +158,11 @@ def test_a_size_is_counted_in_bytes() -> None:
 
 
 @clause("WIRE row 9")
-def test_unknown_fields_are_kept() -> None:
-    extra = {"x": {"y": [1, 1.5, None]}, "raw": "not ours"}
-    assert parse({**HELLO, **extra}).raw == {**HELLO, **extra}
+def test_unknown_fields_are_signed() -> None:
+    extra = {"x": {"y": [1, 1.5, None]}, "signed": "not ours", "kind": "nor this"}
+    hello = parse({**HELLO, **extra})
+    assert hello.signed == canonical_bytes({**HELLO, **extra})
+    assert hello.kind == "sourceHello"
 
 
 @clause("WIRE row 1")
@@ -322,6 +326,13 @@ def test_no_other_text_is_base64_than_what_is_written(text: str) -> None:
 
 
 @clause("WIRE row 13")
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_json_does_not_have_is_not_written(value: float) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        render({"type": "register", "x": [{"y": value}]})
+    assert json.loads(render({"x": "NaN, -Infinity"})) == {"x": "NaN, -Infinity"}
+
+
 def test_a_timestamp_has_milliseconds_and_z() -> None:
     assert format_timestamp(WALL_NOW) == "2026-11-21T12:00:00.000Z"
 

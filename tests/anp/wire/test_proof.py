@@ -11,9 +11,14 @@ import pytest
 
 from anp.errors import LocalError, PeerError
 from anp.wire.handshake import HandshakeConfig, Initiator
-from anp.wire.messages import DestinationHello, MetaProtocol, SourceHello
+from anp.wire.messages import (
+    DestinationHello,
+    MetaProtocol,
+    SourceHello,
+    canonical_bytes,
+)
 from anp.wire.moment import Moment
-from anp.wire.proof import canonical_bytes, sign_hello, verify_hello
+from anp.wire.proof import verify_hello
 from tests.anp.wire.peers import (
     ALICE,
     EVE,
@@ -21,6 +26,7 @@ from tests.anp.wire.peers import (
     WALL_NOW,
     FixedIdentity,
     fixed_random,
+    sign_hello,
 )
 from tests.anp.wire.peers import read_message as read
 from tests.clauses import clause
@@ -67,7 +73,7 @@ def with_value(hello: dict[str, Any], value: str) -> dict[str, Any]:
 def verify(hello: dict[str, Any] | str, wall_now: datetime = WALL_NOW) -> bytes:
     message = read(hello if isinstance(hello, str) else json.dumps(hello))
     assert isinstance(message, SourceHello | DestinationHello)
-    return verify_hello(message, wall_now=wall_now)
+    return verify_hello(message, now=Moment.at(0.0, wall_now))
 
 
 def signature_of(hello: dict[str, Any]) -> bytes:
@@ -203,8 +209,15 @@ def test_only_one_form_of_created_is_accepted(created: str) -> None:
 def test_created_is_sent_in_utc_with_whole_seconds() -> None:
     zone = timezone(timedelta(hours=2))
     local = datetime(2026, 11, 21, 14, 0, 0, 999_999, tzinfo=zone)
-    proof = resigned(hello_of(), created=local)["proof"]
-    assert proof["created"] == "2026-11-21T12:00:00Z"
+    [text] = Initiator(
+        HandshakeConfig(),
+        identity=ALICE,
+        peer_did="did:example:bob",
+        meta=MetaProtocol(),
+        now=Moment.at(0.0, local),
+        random_bytes=fixed_random(),
+    ).messages_to_send()
+    assert json.loads(text)["proof"]["created"] == "2026-11-21T12:00:00Z"
 
 
 @clause("WIRE row 12")

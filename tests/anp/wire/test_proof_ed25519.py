@@ -11,8 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from anp.errors import PeerError
 from anp.wire.messages import DestinationHello, SourceHello
-from anp.wire.proof import PROOF_TYPE, sign_hello, verify_hello
-from tests.anp.wire.peers import ALICE, WALL_NOW
+from anp.wire.moment import Moment
+from anp.wire.proof import PROOF_TYPE, verify_hello
+from tests.anp.wire.peers import ALICE, WALL_NOW, sign_hello
 from tests.anp.wire.peers import read_message as read
 from tests.anp.wire.test_proof import hello_of
 
@@ -51,7 +52,7 @@ def hello(**method: Any) -> dict[str, Any]:
 def verify(message: dict[str, Any]) -> bytes:
     parsed = read(json.dumps(message))
     assert isinstance(parsed, SourceHello | DestinationHello)
-    return verify_hello(parsed, wall_now=WALL_NOW)
+    return verify_hello(parsed, now=Moment.at(0.0, WALL_NOW))
 
 
 def test_a_hello_signed_with_ed25519_verifies() -> None:

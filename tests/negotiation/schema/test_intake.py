@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from negotiation.errors import SchemaError
@@ -235,6 +235,7 @@ def test_what_is_no_schema_at_all_is_refused(schema: Any) -> None:
 
 
 @given(JSON_VALUES)
+@example({"items": []})
 def test_no_json_value_raises_anything_but_a_schema_error(value: Any) -> None:
     try:
         first = prepared(value)

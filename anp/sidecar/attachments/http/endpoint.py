@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from anp.sidecar.attachments.http.answers import HttpAnswer, OpenAnswer
 from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.spec import AttachmentSpec, Credentials, read_credentials
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
+from anp.wire.messages import format_ns
 
 __all__ = [
     "CALLER_HEADER",
@@ -363,8 +363,7 @@ def tls_of(spec: AttachmentSpec) -> ssl.SSLContext:
 
 def deadline_text(deadline: float) -> str:
     """Return the deadline of a call, a Unix time, in RFC 3339."""
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(deadline))
-    return f"{whole}.{int(deadline % 1 * 1000):03d}Z"
+    return format_ns(int(deadline * 1e9))
 
 
 def _streams(response: httpx2.Response) -> bool:

@@ -255,8 +255,9 @@ class WrittenRequester(WrittenChannel):
             await self._send(call, request, left)
             return await answer
         finally:
-            self._pending.pop(call.call_id, None)
-            self._driver.feed(lambda now, wall_now: self._machine.abandon(call.call_id))
+            if self._pending.pop(call.call_id, None) is not None:
+                abandon = self._machine.abandon
+                self._driver.feed(lambda now, wall_now: abandon(call.call_id))
             if answer.done() and not answer.cancelled():
                 answer.exception()
             elif request.id and self.alive:
@@ -343,11 +344,12 @@ class WrittenRequester(WrittenChannel):
     def _act(self, event: WrittenEvent) -> None:
         match event:
             case CallAnswered(call_id, result, error):
-                one = self._pending.get(call_id)
+                # The protocol has forgotten it as well.
+                one = self._pending.pop(call_id, None)
                 if one is not None and not one.answer.done():
                     one.answer.set_result(Answer(call_id, result, error))
             case CallRefused(call_id):
-                one = self._pending.get(call_id)
+                one = self._pending.pop(call_id, None)
                 self._refused(None if one is None else one.answer, event)
             case Progress(status=status):
                 logger.debug("peer at work peer=%s status=%r", self._peer, status[:200])

@@ -6,7 +6,7 @@ import json
 import random
 from base64 import b64decode
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from hypothesis import given, settings
@@ -140,7 +140,7 @@ class Side:
     def _channel(
         self, row: Row, first: int, end: int, mark: int, claimed: int
     ) -> OpenChannel:
-        opened = replace(row.opened, session_id="", began=self.now)
+        opened = row.opened._replace(session_id="", began=self.now)
         return OpenChannel.resumed(
             opened,
             row.keys,

@@ -31,7 +31,6 @@ from anp.wire.frames import (
     FrameFormat,
     ProtocolType,
     encode_frame,
-    seal,
 )
 from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import MetaProtocol
@@ -44,7 +43,7 @@ from tests.anp.channel.core.link_ends import (
     fault_of,
     refused,
 )
-from tests.anp.wire.peers import ALICE, BOB, WALL_NOW
+from tests.anp.wire.peers import ALICE, BOB, WALL_NOW, seal
 from tests.clauses import clause
 
 ALL = MetaProtocol(supported_capabilities=CAPABILITIES)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from types import FrameType
 from typing import Any
 
 from anp.protocols.envelope import EnvelopeCode
@@ -27,6 +29,7 @@ __all__ = [
     "SHARED",
     "Agent",
     "counting",
+    "calls_in",
     "message",
     "without",
 ]
@@ -52,6 +55,23 @@ def counting(start: int = 0) -> Callable[[int], bytes]:
     """Return a source of bytes that never repeats."""
     numbers: Iterator[int] = iter(range(start, start + 1_000_000))
     return lambda size: next(numbers).to_bytes(size, "big")
+
+
+def calls_in(work: Callable[[], object]) -> int:
+    """Return how many functions are called by some work, those written in C too."""
+    count = 0
+
+    def hook(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(hook)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
 
 
 def message(

@@ -9,7 +9,14 @@ from anp.protocols.envelope import MAX_PEERS, EnvelopeCode
 from anp.protocols.envelope.memory import MessageMemory, Seen
 from negotiation.consensus.written import Parties, WrittenLimits
 from negotiation.need import Role
-from tests.anp.protocols.envelope.talk import BOB, SHARED, Agent, counting, message
+from tests.anp.protocols.envelope.talk import (
+    BOB,
+    SHARED,
+    Agent,
+    calls_in,
+    counting,
+    message,
+)
 from tests.clauses import clause
 
 
@@ -45,6 +52,17 @@ def test_answers_leave_before_their_ids() -> None:
     memory.answered("c", b"1", last=True)
     found = [memory.find(name) for name in "abc"]
     assert [one and one.answer for one in found] == [None, b"12345", b"1"]
+
+
+def test_room_for_an_answer_costs_the_same_however_many_ids_are_kept() -> None:
+    memory = MessageMemory(max_bytes=100)
+
+    def answer(number: int) -> int:
+        memory.open(str(number), "me")
+        return calls_in(lambda: memory.answered(str(number), b"x" * 50, last=True))
+
+    counts = [answer(number) for number in range(1_000)]
+    assert counts[-1] <= counts[5] + 5
 
 
 def test_an_answer_to_nothing_is_not_kept() -> None:

@@ -36,6 +36,7 @@ from tests.anp.protocols.envelope.talk import (
     NOW,
     SHARED,
     Agent,
+    calls_in,
     counting,
     message,
 )
@@ -89,6 +90,31 @@ AT_WORK = {"status": "进行中", "result": {"done": 0.5}}
 
 
 # One call.
+
+
+def test_a_call_costs_the_same_however_many_others_wait() -> None:
+    one, two = alice(), bob(limits=WrittenLimits(max_served=1_000))
+
+    def call(call_id: str) -> None:
+        one.ask(call_id)
+        (request,) = one.raw()
+        two.receive(request)
+        (started,) = two.told()
+        assert isinstance(started, CallCapability)
+        two.answered(started.call_id, {})
+        (answered,) = two.raw()
+        one.receive(answered)
+        assert len(one.told()) == 1
+        for side in (one, two):
+            side.machine.get_timer()
+
+    call("warm")
+    alone = calls_in(lambda: call("alone"))
+    for number in range(200):
+        one.ask(str(number))
+        carry(one, two)
+    two.told()
+    assert calls_in(lambda: call("among others")) <= alone + 5
 
 
 @clause("ENV-1", "ENV-16", "ENV-17", "ENV-18")

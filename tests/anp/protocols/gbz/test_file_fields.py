@@ -78,6 +78,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 @example(frame_of(b"x").replace(b'"file"', b'"file":1,"file"'))
 @example(frame_of(b"x").replace(b'"offset":7', b'"offset":07'))
 @example(frame_of(b"x").replace(b'"op":"ack"', b'"op":"task.get"'))
+@example(b'{"op":"ack","ref":3,"sessionId":"a","file":{"offset":7,"data":"}}')
 def test_both_readers_accept_the_same_and_say_the_same(data: bytes) -> None:
     assert read(data) == parsed(data)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anp.interaction.operations import Send
@@ -24,6 +24,8 @@ def as_bytes(send: Send) -> Send:
 @clause("GBZ-22", "GBZ-38", "GBZ-57", "GBZ-58", "GBZ-Q10", "GBZ-Q12")
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), steps=st.integers(20, 120))
+# A report that came again, with the state that was there, before an older one.
+@example(seed=57, steps=42)
 def test_frames_over_a_bad_link_end_the_same_on_both_sides(
     seed: int, steps: int
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +129,9 @@ async def test_another_request_with_the_key_is_refused_after_a_restart(
     peer = Peer()
     await call(desk_of(peer, store))
     for other in (
-        replace(REQUEST, arguments={"a": 1}),
-        replace(REQUEST, peer="q"),
-        replace(REQUEST, need=Need("u")),
+        REQUEST._replace(arguments={"a": 1}),
+        REQUEST._replace(peer="q"),
+        REQUEST._replace(need=Need("u")),
     ):
         with pytest.raises(ConflictError):
             await desk_of(peer, store).start(other, key="k")

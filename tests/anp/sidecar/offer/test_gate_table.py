@@ -114,7 +114,12 @@ class Shop:
 
 
 def shop(
-    store: Store, approve: str, *, exposure: str = "exposed", policy: str = "anybody"
+    store: Store,
+    approve: str,
+    *,
+    exposure: str = "exposed",
+    policy: str = "anybody",
+    output: dict[str, Any] | None = None,
 ) -> Shop:
     """Return a shop for a new peer."""
     public = PrivateKey.generate().public_bytes
@@ -125,7 +130,7 @@ def shop(
     spec = AttachmentSpec(kind="python", name="shop", target="x:y", expose=of_all)
 
     async def run(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return {}
+        return output or {}
 
     fake = Fake(run, TOOLS)
     exposed.put(spec, fake)
@@ -151,6 +156,23 @@ def shop(
 
 def name_of(*, read_only: bool) -> str:
     return "shop.look" if read_only else "shop.buy"
+
+
+async def test_an_output_with_a_number_that_json_does_not_have_is_refused(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = shop(store, "never", output={"price": float("nan")})
+    with pytest.raises(CapabilityFailed, match="outside its schema") as caught:
+        await one.calls.run(
+            "shop.look",
+            {},
+            way=WayIn.AGREEMENT,
+            peer=one.did,
+            peer_did=one.did,
+            max_payload=9999,
+        )
+    assert caught.value.code == "502"
+    assert "NaN and Infinity are not JSON" in caplog.text
 
 
 @pytest.mark.parametrize("approve", SETTINGS)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,24 @@ async def test_new_calls_do_not_move_a_page_that_is_read(tmp_path: Path) -> None
     log.add(replace(GOOD, id="newer", at=NOW + 61))
     following = await log.page(everything, after=page.next, limit=3)
     assert [one.id for one in following.entries] == ["6", "5", "4"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"need": 'of "é"', "peer_cost": 0.5},
+        {"cost": 1e-5},
+        {"ms": 1e300},
+        {"reason": "\x7f\ud800"},
+    ],
+)
+def test_a_line_has_the_same_bytes_however_it_is_written(
+    change: dict[str, Any],
+) -> None:
+    entry = replace(GOOD, **change)
+    line = json.dumps(asdict(entry), separators=(",", ":"))
+    assert entry.line() == f"{line}\n".encode()
 
 
 @pytest.mark.parametrize("after", ["x", "served.1", "served.1.x", "other.1.2", "1.2.3"])
