@@ -17,5 +17,6 @@
 * `exchange`: the negotiation itself, and the dialogue after it.
 * `cases`: test cases.
 * `consensus`: protocols that are known by a URI.
+* `python_source`: text of Python taken apart, never run.
 * `late_patterns`: patterns of our own that are compiled when they are first used.
 """

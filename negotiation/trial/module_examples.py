@@ -13,6 +13,7 @@ import ast
 from collections.abc import Mapping
 from typing import Final
 
+from negotiation.python_source import module_tree
 from negotiation.rules.literals import literal
 from negotiation.strict_json import Json
 
@@ -38,7 +39,7 @@ def examples_line(examples: Mapping[str, str]) -> str:
 def examples_in(source: str) -> dict[str, dict[Path, str]]:
     """Return the examples of a module, by root and path; none if it cannot be read."""
     try:
-        tree = ast.parse(source)
+        tree = module_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Another check reports a text that is not Python.
         return {}

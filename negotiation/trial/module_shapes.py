@@ -16,6 +16,7 @@ from typing import Any, Final
 from negotiation.document.message_judge import find
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
+from negotiation.python_source import module_tree
 from negotiation.rules.literals import literal
 from negotiation.schema.values import same_json
 from negotiation.strict_json import Json, parse_json
@@ -176,7 +177,7 @@ def shapes_line(shapes: ModuleShapes) -> str:
 def shapes_in(source: str) -> ModuleShapes:
     """Return the shapes that a module tells; those that cannot be read are left out."""
     try:
-        told = _told(ast.parse(source))
+        told = _told(module_tree(source))
         return ModuleShapes(
             each=tuple(
                 ItemCalls(_text(name), _text(root), _path(path))

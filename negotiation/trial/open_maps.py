@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeGuard
 
 from negotiation.need import Schema
+from negotiation.python_source import module_tree
 from negotiation.schema.keywords import keywords_of
 from negotiation.schema.samples import make_samples
 from negotiation.schema.values import contradiction
@@ -65,7 +66,7 @@ class LookedUp:
 def looked_up(source: str) -> LookedUp:
     """Return what the expressions in a half read by name; the source is not run."""
     try:
-        tree = ast.parse(source)
+        tree = module_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Another check reports a text that is not Python.
         return LookedUp()

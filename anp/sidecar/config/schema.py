@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 
 from anp.sidecar.config.live import is_live
 from anp.sidecar.config.settings import Config
+from negotiation.python_source import module_tree
 
 __all__ = ["config_schema", "default_config_text", "field_texts"]
 
@@ -108,7 +109,7 @@ def field_texts(cls: type) -> dict[str, str]:
 @functools.cache
 def _tree(module: str) -> ast.Module:
     """Return the source of a module, taken apart once for all its classes."""
-    return ast.parse(inspect.getsource(sys.modules[module]))
+    return module_tree(inspect.getsource(sys.modules[module]))
 
 
 def _classes(root: type) -> list[type]:

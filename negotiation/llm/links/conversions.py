@@ -6,7 +6,6 @@ it works for every value, as `mapping` does for values that only change names.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import re
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from negotiation.errors import JsonError
 from negotiation.llm.links.pure_source import impurity
 from negotiation.llm.links.spots import Spot, bare_kind, nullable, without_null
 from negotiation.need import Schema
+from negotiation.python_source import expression_tree
 from negotiation.schema.keywords import cut
 from negotiation.schema.mapping import compare
 from negotiation.schema.plan import KEEP, Mismatch, Step, values_of, words
@@ -471,7 +471,7 @@ def _no_expression(text: str) -> str:
     if len(text.splitlines()) != 1:
         return "there is a line break in it"
     try:
-        ast.parse(text, mode="eval")
+        expression_tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as exc:
         return str(exc)[:100] or "it cannot be read"
     return ""

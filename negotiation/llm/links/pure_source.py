@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Final
 
+from negotiation.python_source import module_tree
+
 __all__ = ["impurity"]
 
 CLOCKS: Final = frozenset({"now", "utcnow", "today"})
@@ -26,7 +28,7 @@ def impurity(source: str) -> str:
     Source that cannot be parsed has no such reason: its reader says what is wrong.
     """
     try:
-        tree = ast.parse(source)
+        tree = module_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     nodes = list(ast.walk(tree))
