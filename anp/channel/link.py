@@ -362,7 +362,7 @@ class Link:
             case NeedPeerKeyCheck():
                 self._spawn(self._handshakes.check_key(event))
             case NeedHelloAnswer():
-                self._spawn(self._handshakes.answer_hello(event))
+                self._spawn_counted(self._handshakes.answer_hello(event))
             case ChannelOpened():
                 self._opened(event)
             case HandshakeRefused():

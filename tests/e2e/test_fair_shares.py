@@ -17,13 +17,15 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from anp.channel.core.events import NeedHelloAnswer
 from anp.channel.stranger_work import StrangerWork
 from anp.protocols.envelope.messages import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
+from anp.sidecar.calls.acceptor import Acceptor
 from anp.sidecar.consensus.written import Heard
 from anp.sidecar.health import readiness
 from anp.wire.frames import Frame, ProtocolType, encode_frame
-from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
 from negotiation.mind import Demand
 from negotiation.need import Need
 from negotiation.rules.rules import propose
@@ -33,6 +35,14 @@ from tests.e2e.raw_peer import RawPeer, raw_peer
 from tests.waiting import until
 
 STRANGER = ("127.0.0.2", 0)
+
+WORK = 0.01
+"Seconds of the event loop that a piece of work takes."
+
+
+def take_time() -> None:
+    """Do a piece of work."""
+    time.sleep(WORK)
 
 
 def said(action: str, **fields: Any) -> bytes:
@@ -268,41 +278,68 @@ async def test_a_message_of_more_than_twice_the_limit_ends_the_link(
         await house.others_are_served()
 
 
+def counts_of(house: House, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Return the microseconds that the provider counts from now on, by address."""
+    counts: Counter[str] = Counter()
+    work = house.provider.links.admission.work
+
+    def note(counting: Callable[[StrangerWork, str, float], None]) -> Any:
+        def noted(self: StrangerWork, key: str, seconds: float) -> None:
+            if self is work:
+                counts[key] += int(seconds * 1e6)
+            counting(self, key, seconds)
+
+        return noted
+
+    # A message that waited is taken by a task, another one as it is read.
+    for counting in (StrangerWork.worked, StrangerWork.charge):
+        monkeypatch.setattr(StrangerWork, counting.__name__, note(counting))
+    return counts
+
+
 @pytest.mark.parametrize("pause", [0.0, 0.03], ids=["together", "one by one"])
 async def test_the_work_behind_a_message_of_a_stranger_counts_for_its_address(
     pause: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def slow(*said: object) -> None:
-        time.sleep(0.01)
-
-    monkeypatch.setattr(Heard, "said", slow)
+    monkeypatch.setattr(Heard, "said", lambda *said: take_time())
     async with house_in(tmp_path) as house:
-        counts: Counter[str] = Counter()
-        work = house.provider.links.admission.work
-
-        def note(counting: Callable[[StrangerWork, str, float], None]) -> Any:
-            def noted(self: StrangerWork, key: str, seconds: float) -> None:
-                if self is work:
-                    counts[key] += int(seconds * 1e6)
-                counting(self, key, seconds)
-
-            return noted
-
-        # A message that waited is taken by a task, another one as it is read.
-        for counting in (StrangerWork.worked, StrangerWork.charge):
-            monkeypatch.setattr(StrangerWork, counting.__name__, note(counting))
-        connection = await connect(
-            house.provider.url, proxy=None, compression=None, local_addr=STRANGER
-        )
-        async with connection:
-            peer = RawPeer(connection, house.provider.did)
+        counts = counts_of(house, monkeypatch)
+        async with stranger_at(house) as peer:
             await open_channel(peer, uris=(ENVELOPE_URI,))
             before = counts[STRANGER[0]]
             for _ in range(20):
                 await peer.send_frame(ProtocolType.APPLICATION, event_of(peer))
                 await asyncio.sleep(pause)
             # The messages alone take a tenth of that.
-            await until(lambda: counts[STRANGER[0]] - before >= 200_000)
+            least = 20 * WORK * 1e6
+            await until(lambda: counts[STRANGER[0]] - before >= least)
+
+
+async def test_the_work_behind_a_hello_of_a_stranger_counts_for_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Acceptor.answer_hello
+
+    async def slow(self: Acceptor, hello: NeedHelloAnswer) -> MetaProtocol:
+        take_time()
+        return await answer(self, hello)
+
+    monkeypatch.setattr(Acceptor, "answer_hello", slow)
+    async with house_in(tmp_path) as house:
+        counts = counts_of(house, monkeypatch)
+        async with stranger_at(house) as peer:
+            await open_channel(peer)
+            # All else of a handshake takes a fifth of that.
+            assert counts[STRANGER[0]] >= WORK * 1e6
+
+
+@contextlib.asynccontextmanager
+async def stranger_at(house: House) -> AsyncIterator[RawPeer]:
+    """Connect to the provider from another address."""
+    async with connect(
+        house.provider.url, proxy=None, compression=None, local_addr=STRANGER
+    ) as connection:
+        yield RawPeer(connection, house.provider.did)
 
 
 def event_of(peer: RawPeer) -> bytes:
