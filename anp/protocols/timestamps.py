@@ -25,6 +25,12 @@ _DATE_TIME: Final = re.compile(
 )
 "The forms that are read; `datetime` would also read others."
 
+_SECOND: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}"
+)
+"""A second as we write it. Midnight at the end of a day is none: as it has no
+milliseconds, it is read as a whole."""
+
 _REST: Final = re.compile(r"\.[0-9]{3}Z")
 
 USUAL: Final = len("2026-01-31T12:00:00.000Z")
@@ -68,8 +74,8 @@ def read_timestamp(text: str) -> Timestamp:
 
 @lru_cache(maxsize=16)
 def _read_second(text: str) -> datetime:
-    if "T24" in text:
-        raise ValueError("midnight at the end of a day has no milliseconds")
+    if not _SECOND.fullmatch(text):
+        raise ValueError("not written as usual")
     return _read(f"{text}Z").at
 
 

@@ -30,7 +30,7 @@ from anp.wire.messages import (
 from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.proof import Identity, proof_value
 from negotiation.errors import JsonError
-from negotiation.strict_json import parse_json
+from negotiation.strict_json import MAX_DEPTH, parse_json
 
 __all__ = [
     "DESTINATION_HELLO",
@@ -298,7 +298,8 @@ def _texts(text: str) -> tuple[str, ...]:
 def _read_meta(text: str) -> tuple[MetaProtocol, str] | None:
     """Return a `metaProtocol`, and its text as it is signed; None if it is none."""
     try:
-        value = parse_json(text, max_size=_LONGEST)
+        # It stands within a message.
+        value = parse_json(text, max_size=_LONGEST, max_depth=MAX_DEPTH - 1)
         return MetaProtocol.from_json(value), canonical_text(value)
     except (JsonError, PeerError):
         return None

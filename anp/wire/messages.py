@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -429,9 +429,8 @@ def parse_message(text: str | bytes, *, max_size: int) -> Message:
     kind = value.get("type")
     if not isinstance(kind, str) or kind not in _KINDS:
         raise UnreadableMessage(f"unknown message type {kind!r:.60}", value)
-    fields = value
-    if issubclass(_KINDS[kind], _Hello) and isinstance(value.get("proof"), dict):
-        fields = {**value, "signed": canonical_bytes(value)}
+    is_hello = issubclass(_KINDS[kind], _Hello)
+    fields = {**value, "signed": b""} if is_hello else value
     try:
         read = reader_of(kind).validate_python(fields)
     except PeerError as exc:
@@ -442,6 +441,9 @@ def parse_message(text: str | bytes, *, max_size: int) -> Message:
         raise UnreadableMessage(
             f"{kind}: {where}: {first['msg']}"[:200], value
         ) from None
+    if isinstance(read, _Hello):
+        # Only now: it takes as long as all else, and many messages are none of these.
+        read = replace(read, signed=canonical_bytes(value))
     message: Message = read.envelope() if isinstance(read, _EnvelopeFields) else read
     return message
 

@@ -173,12 +173,14 @@ def _read_usual(data: bytes, wall_now: datetime) -> EnvelopeMessage | None:
         value = parse_json(
             data[start.end() : end], max_size=LONG, max_depth=USUAL_DEPTH
         )
-        sent_at = read_timestamp(moment.decode()).at
+        stamp = read_timestamp(moment.decode())
     except (JsonError, ValueError):
         return None
-    sender, receiver = sender_id.decode(), receiver_id.decode()
+    sender, receiver, sent_at = sender_id.decode(), receiver_id.decode(), stamp.at
     is_odd = abs((sent_at - wall_now).total_seconds()) > MAX_SKEW
-    if is_odd or BROADCAST in (sender, receiver) or not isinstance(value, dict):
+    if is_odd or not stamp.zoned or not isinstance(value, dict):
+        return None
+    if BROADCAST in (sender, receiver):
         return None
     payload: Payload
     if action is None:

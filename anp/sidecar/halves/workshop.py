@@ -24,7 +24,7 @@ from negotiation.mind import (
     Side,
     Validator,
 )
-from negotiation.need import Schema
+from negotiation.need import Schema, schema_hash
 from negotiation.rules.plan_run import ProviderRun, RequesterRun, plan_of
 from negotiation.strict_json import Json
 from negotiation.trial.acceptance import check_half, prepare_half
@@ -144,8 +144,9 @@ MAX_PASSED: Final = 64
 class _Passed:
     """A trial that was passed."""
 
-    trial: tuple[str, Side]
-    "The hash of the half's source, and the side that it was tried for."
+    trial: tuple[str, Offer, tuple[str, ...]]
+    """The hash of the half's source, the offer that it was tried for, and the hashes of
+    its schemas: for Python a schema with 1 equals one with `true`."""
 
     findings: Findings
 
@@ -329,9 +330,9 @@ class Workshop:
         Many peers agree on one text; a plan is ours, and its trial draws no lots.
         """
         known = self._passed.get(hash_text(text))
-        if known is None or half.origin != RULES:
+        if known is None or half.origin != RULES or not isinstance(side, Offer):
             return None
-        return known.findings if known.trial == (hash_text(half.text), side) else None
+        return known.findings if known.trial == _trial_of(half, side) else None
 
     def _remember(
         self, half: HalfSource, text: str, side: Side, found: Findings
@@ -339,9 +340,14 @@ class Workshop:
         if not isinstance(side, Offer):
             # It would keep the data of a call.
             return
-        self._passed[hash_text(text)] = _Passed((hash_text(half.text), side), found)
+        self._passed[hash_text(text)] = _Passed(_trial_of(half, side), found)
         if len(self._passed) > MAX_PASSED:
             del self._passed[next(iter(self._passed))]
+
+
+def _trial_of(half: HalfSource, side: Offer) -> tuple[str, Offer, tuple[str, ...]]:
+    schemas = tuple(schema_hash(one) for one in side.capabilities)
+    return hash_text(half.text), side, schemas
 
 
 class _InTurns:

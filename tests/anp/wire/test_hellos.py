@@ -20,6 +20,7 @@ from anp.wire.messages import (
     parse_message,
 )
 from anp.wire.meta_protocol import LostKey
+from negotiation.strict_json import MAX_DEPTH
 from tests.anp.wire.peers import (
     MAX_SIZE,
     NOW,
@@ -104,6 +105,18 @@ def test_any_value_in_any_member_is_read_as_the_parser_does(
     changed = json.dumps(message, separators=(",", ":"))
     read = read_handshake(changed)
     assert read is None or read == parsed(changed)
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH])
+def test_a_hello_is_as_deep_by_its_form_as_for_the_parser(depth: int) -> None:
+    start = '"metaProtocol":{'
+    inner = "[" * (depth - 1) + "]" * (depth - 1)
+    text = USUAL[0].replace(start, f'{start}"x":{inner},', 1)
+    assert text != USUAL[0]
+    # The message itself is one more.
+    is_read = depth < MAX_DEPTH
+    assert isinstance(parsed(text), SourceHello) is is_read
+    assert read_handshake(text) == (parsed(text) if is_read else None)
 
 
 class Recorder(FixedIdentity):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire import messages
 from anp.wire.encrypted import decode_base64, encode_base64
 from anp.wire.messages import (
     Envelope,
@@ -223,6 +224,25 @@ def test_a_list_of_verification_methods_is_refused() -> None:
 
 
 @clause("WIRE row 31")
+def test_a_hello_that_is_refused_is_not_written_in_its_canonical_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That takes as long as all else of it."""
+    written: list[dict[str, Any]] = []
+
+    def write(hello: dict[str, Any]) -> bytes:
+        written.append(hello)
+        return canonical_bytes(hello)
+
+    monkeypatch.setattr(messages, "canonical_bytes", write)
+    assert refusal_of({**HELLO, "signed": "AA==", "sessionId": 7})
+    assert written == []
+    read = parse_message(json.dumps({**HELLO, "signed": "x"}), max_size=MAX_SIZE)
+    assert isinstance(read, SourceHello)
+    assert read.signed == canonical_bytes({**HELLO, "signed": "x"})
+    assert len(written) == 1
+
+
 def test_a_pong_has_the_id_of_its_ping() -> None:
     ping = parse({"type": "heartbeat", "messageId": "m-1", "message": "ping"})
     pong = json.loads(make_pong(ping, timestamp=WALL_NOW))

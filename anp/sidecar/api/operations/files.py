@@ -24,6 +24,9 @@ __all__ = ["FileOperations", "file_answer"]
 MAX_UPLOADS: Final = 8
 "Uploads that are taken at a time."
 
+SMALL: Final = 4 * 1024
+"Bytes below which pieces of a body are put together as they come."
+
 PIECE: Final = 4 * BLOCK
 "Bytes of an upload that are written at once."
 
@@ -178,10 +181,16 @@ async def _pieces(request: Request) -> AsyncIterator[memoryview]:
     A slow client has its time for each block.
     """
     connection = request.scope.get("state", {}).get(CONNECTION)
-    came: list[bytes] = []
+    came: list[bytes | bytearray] = []
     size = 0
     async for data in request.stream():
-        came.append(data)
+        if came and len(data) < SMALL:
+            # Each alone would take many times its bytes.
+            if not isinstance(came[-1], bytearray):
+                came.append(bytearray())
+            came[-1] += data
+        else:
+            came.append(data)
         before, size = size, size + len(data)
         if connection is not None and before // BLOCK < size // BLOCK:
             connection.took_piece()

@@ -72,10 +72,10 @@ INVALID_PARAMS = -32602
 SESSION_GONE = "Session terminated"
 "The client's text when a server at a URL no longer knows our session."
 
-RESULTS_PER_LINE = 4
-"""Times that a line may be as long as the largest result. The result stands in it as a
-value and again as text, and both may be escaped; what a peer has echoed must not be
-enough to end the server for all others."""
+RESULTS_PER_LINE = 8
+"""Times that a line may be as long as the largest result. What a peer has echoed must
+not be enough to end the server for all others: the result stands in the line as a value
+and again as text, and where a server escapes `<` for HTML, one byte becomes 13."""
 
 END_GRACE = 1.0
 "Seconds in which calls may come to their end when the server is gone."

@@ -22,6 +22,7 @@ from negotiation.errors import JsonError
 from negotiation.exact_numbers import ExactFloat, write_json
 from negotiation.strict_json import MAX_DEPTH, parse_json
 from tests.anp.protocols.envelope.talk import ALICE, BOB, NOW
+from tests.clauses import clause
 
 SIZE = 100_000
 OTHERS = [
@@ -168,6 +169,23 @@ def test_a_message_is_read_the_same_by_its_form(
         assert one == other
 
 
+@clause("ENV-Q10")
+@pytest.mark.parametrize("kind", ["request", "response"])
+@pytest.mark.parametrize("moment", ["2026-01-31T12:00:00", "2026-01-31T12:00:00.000Z"])
+def test_the_flags_of_a_message_are_the_same_by_its_form(
+    kind: str, moment: str
+) -> None:
+    at = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    text = written(a_call(kind, {"sku": "A"})._replace(sent_at=at))
+    text = text.replace(b"2026-01-31T12:00:00.000Z", moment.encode())
+    assert moment.encode() in text
+    one, other = (
+        read_message(data, max_size=SIZE, wall_now=at) for data in (text, b" " + text)
+    )
+    assert one == other
+    assert len(one.flags) == (not moment.endswith("Z"))
+
+
 def a_call(kind: str, value: Any) -> EnvelopeMessage:
     return EnvelopeMessage(
         message_id="00000000-0000-4000-8000-000000000001",
@@ -231,6 +249,8 @@ def test_a_moment_is_read_the_same_in_every_second() -> None:
     for text in (
         "2026-11-21T24:00:00.001Z",
         "2026-11-21T12:00:00.1²3Z",
+        "2026-11-21t24:00:00.500Z",
+        "20261121T120000.123.200Z",
         "2026-11-31T12:00:00.000Z",
         "9999-12-31T23:59:60.000Z",
     ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ async def test_a_body_is_written_as_it_comes(
     assert writer.finish()[0] == size
     blocks = range(-(-size // BLOCK))
     assert read_blocks(tmp_path / "file", CIPHER, "mark", blocks) == content
+
+
+async def test_a_body_in_tiny_pieces_takes_its_own_size(tmp_path: Path) -> None:
+    """Each piece alone would take some fifty bytes."""
+    upload = Upload([b"ab"] * (PIECE // 2 - 1))
+    with SealedWriter(tmp_path / "file", CIPHER, "mark") as writer:
+        tracemalloc.start()
+        try:
+            await files._write(upload, writer)  # type: ignore[arg-type]  # a fake
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert writer.finish()[0] == PIECE - 2
+    assert most < 8 * PIECE
 
 
 async def test_an_upload_that_is_given_up_waits_for_what_is_written(

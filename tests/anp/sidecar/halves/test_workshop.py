@@ -163,6 +163,20 @@ async def test_what_passed_as_a_plan_is_not_tried_again_for_the_next_peer(
     assert len(trials) == 6
 
 
+async def test_a_schema_with_true_is_another_one_than_with_1(
+    workshop: Workshop,
+) -> None:
+    one, other = (
+        Offer((Capability("double", "", NUMBER, strict(double={"const": value})),))
+        for value in (1, True)
+    )
+    assert one == other
+    half = HalfSource("", "rules")
+    workshop._remember(half, TEXT, one, Findings((), "full", 1))
+    assert workshop._passed_before(half, TEXT, one) is not None
+    assert workshop._passed_before(half, TEXT, other) is None
+
+
 async def test_trials_are_remembered_up_to_a_bound(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

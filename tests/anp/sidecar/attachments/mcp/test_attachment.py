@@ -34,8 +34,19 @@ from anp.sidecar.attachments.mcp.content import TEXT_OUTPUT
 from anp.sidecar.attachments.mcp.exchange import CallTalk
 from anp.sidecar.attachments.mcp.http_transport import NOT_SENT
 from anp.sidecar.attachments.mcp.operations import McpOutcome
+from anp.sidecar.offer.capability_calls import MAX_VALUES
 from tests.anp.sidecar.attachments.mcp.test_stdio_transport import runs
 from tests.waiting import until
+
+
+def test_a_line_has_room_for_any_echo_of_a_peer() -> None:
+    """A server may escape HTML, and writes its result as a value and as text."""
+    escaped = json.dumps("<").replace("<", "\\u003c").strip('"')
+    each = len(escaped) + len(json.dumps(escaped).strip('"'))
+    assert each == 13
+    most = module.RESULTS_PER_LINE * AttachmentLimits().max_result
+    assert most > each * MAX_VALUES
+
 
 FAST = SupervisorConfig(start_timeout=20.0, min_backoff=0.01)
 LIMITS = AttachmentLimits(supervisor=FAST)
@@ -218,7 +229,7 @@ async def test_an_endless_line_costs_a_server_one_life_and_us_one_line_of_the_lo
             assert caught.value.may_have_run
             assert await call(my, "large", n=5)
     (line,) = caplog.messages
-    assert "a line of over 40000 bytes" in line
+    assert f"a line of over {module.RESULTS_PER_LINE * 10_000} bytes" in line
 
 
 # -- tools
