@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from sandbox.exact_numbers import ExactFloat
 from sandbox.plain_schemas import (
+    MAX_SCHEMA_DEPTH,
     MAX_STEPS,
     PlainSchemas,
     _has_few_nodes,
@@ -81,8 +82,15 @@ def test_it_says_what_the_library_says(schema: Any, one: Any, value: Any) -> Non
         schema = {**schema, "$defs": {"one": json.loads(text)}}
     checks = PlainSchemas()
     valid = not list(Draft202012Validator(schema).iter_errors(value))
-    assert checks.fits(schema, value) is valid
-    assert checks.fits(schema, value) is valid, "the check that was kept"
+    fits = checks.fits(schema, value)
+    assert fits is valid or (valid and not is_small(schema))
+    assert checks.fits(schema, value) is fits, "the check that was kept"
+
+
+def is_small(schema: Any) -> bool:
+    """Return whether a schema is surely within the limits; a worker has the others."""
+    # `{"items":` is the shortest text of one more level.
+    return len(json.dumps(schema, default=str)) < len('{"items":') * MAX_SCHEMA_DEPTH
 
 
 BENT = st.recursive(
@@ -115,7 +123,7 @@ def test_what_surely_is_a_schema_is_one_for_the_worker(schema: Any) -> None:
 
 @given(SCHEMAS)
 def test_usual_schemas_are_surely_schemas(schema: Any) -> None:
-    assert surely_schema(schema)
+    assert surely_schema(schema) or not is_small(schema)
 
 
 @pytest.mark.parametrize(
