@@ -42,7 +42,7 @@ class Api(http.client.HTTPConnection):
         self.sock.connect(sys.argv[1])
 api = Api("anpd")
 given = json.loads(sys.argv[3])
-body = json.dumps({"peer": sys.argv[2], "need": "double", "input": given})
+body = json.dumps({"peer": sys.argv[2], sys.argv[4]: "double", "input": given})
 api.request("POST", "/v1/calls", body, {"content-type": "application/json"})
 print(json.dumps(json.loads(api.getresponse().read())["output"]))
 """
@@ -93,7 +93,9 @@ def commands_of(stack: ExitStack, tree: Path, folder: Path) -> dict[str, Command
     return {
         "anpd --help": Command((*anpd, "--help"), environment),
         "anpd call": Command((*anpd, *call), environment),
-        "standard library": Command((python, "-c", CLIENT, api.path, address, INPUT)),
+        "standard library": Command(
+            (python, "-c", CLIENT, api.path, address, INPUT, api.need)
+        ),
         "python -c pass": Command((python, "-c", "pass")),
     }
 
