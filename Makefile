@@ -302,12 +302,13 @@ test-release: release
 container:
 	tests/deploy/container.sh build/container
 
-bench: venv a2a-env
+bench: venv a2a-env sdk-env slim-env
 	$(BIN)/python -m bench.call
 	$(BIN)/python -m bench.direct
 	$(BIN)/python -m bench.face
 	$(BIN)/python -m bench.first_call
 	$(BIN)/python -m bench.frames
+	$(BIN)/python -m bench.peers
 	$(BIN)/python -m bench.ready
 	$(BIN)/python -m bench.sandbox
 	$(BIN)/python -m bench.startup

@@ -38,7 +38,7 @@ from mcp.client.streamable_http import streamable_http_client
 from anp.protocols.envelope import ENVELOPE_URI
 from bench.call import ARGUMENTS, FUNCTION, Anpd
 
-__all__ = ["Socket", "children", "main", "timed"]
+__all__ = ["Kind", "Once", "Socket", "children", "daemons", "direct", "main", "timed"]
 
 CALLERS = (1, 8, 32)
 CALLS = 64
@@ -250,7 +250,7 @@ class Socket:
         return answer_body
 
 
-async def _direct(stack: AsyncExitStack, folder: Path, *, http: bool) -> Kind:
+async def direct(stack: AsyncExitStack, folder: Path, *, http: bool) -> Kind:
     """Start a server of the SDK, over streamable HTTP or stdio, and connect to it."""
     server = folder / "server.py"
     server.write_text(SERVER)
@@ -313,7 +313,7 @@ def children() -> set[int]:
     return found
 
 
-async def _daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind]:
+async def daemons(stack: AsyncExitStack, tree: Path, folder: Path) -> list[Kind]:
     """Start the daemons of one checkout; return what to measure of it."""
     kinds: list[Kind] = []
     for name, source, attach in (
@@ -364,15 +364,13 @@ async def measure(trees: dict[str, Path], rounds: int) -> dict[str, list[Kind]]:
     async with AsyncExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="bench")
         folder = Path(stack.enter_context(temporary))
-        found = {
-            "": [await _direct(stack, folder, http=http) for http in (False, True)]
-        }
+        found = {"": [await direct(stack, folder, http=http) for http in (False, True)]}
         for number, (name, tree) in enumerate(trees.items()):
             own = folder / str(number)
             own.mkdir()
             (own / "made.py").write_text(FUNCTION)
             (own / "server.py").write_text(SERVER)
-            found[name] = await _daemons(stack, tree, own)
+            found[name] = await daemons(stack, tree, own)
         turns = [one for several in found.values() for one in several]
         for _ in range(rounds):
             for one in random.sample(turns, len(turns)):
