@@ -25,6 +25,7 @@ from anp.identity.web.guard import (
     parse_fetch_url,
     redirect_url,
 )
+from anp.identity.web.http_library import load_http
 
 if TYPE_CHECKING:
     # Imported where it is used: it costs a start more than it saves a fetch.
@@ -262,6 +263,7 @@ class Fetcher:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask the addresses of a URL in turn, until one can be connected to."""
+        await load_http()
         import httpx2
 
         failure = ""

@@ -14,6 +14,8 @@ from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook
 from anp.identity.dids import is_web_did, same_agent
+from anp.identity.web.fetcher import client_tls
+from anp.identity.web.http_library import load_http
 from anp.identity.well_known import (
     MAX_WELL_KNOWN,
     WellKnown,
@@ -57,7 +59,7 @@ class PeerFinder:
 
         Args:
             web: Finds those whose DID alone is known, by their documents.
-            tls: The rules for checking certificates; None is for the library's.
+            tls: The rules for checking certificates; None: the system's authorities.
             has_link: Tells if a link to a DID is up.
             on_problem: Told of each URL at which nobody, or somebody else, answers.
             on_version: Told of each DID with the version of its daemon.
@@ -200,6 +202,7 @@ class PeerFinder:
 
 async def _ask_who(url: str, tls: ssl.SSLContext | None) -> WellKnown:
     """Return what a daemon says of itself at its address; nothing is proved yet."""
+    await load_http()
     import httpx2
 
     where = well_known_url(url)
@@ -209,7 +212,7 @@ async def _ask_who(url: str, tls: ssl.SSLContext | None) -> WellKnown:
             httpx2.AsyncClient(
                 timeout=ASK_TIMEOUT,
                 trust_env=False,
-                verify=True if tls is None else tls,
+                verify=client_tls() if tls is None else tls,
             ) as client,
             client.stream("GET", where) as response,
         ):

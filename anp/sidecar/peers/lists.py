@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from anp.channel.links import LinkTarget
 from anp.identity.address import normalise_url
 from anp.identity.web.fetcher import Fetcher, FetchError
+from anp.identity.web.http_library import load_http
 from anp.phases import waits_for
 from negotiation.consensus.listing import (
     MAX_LIST,
@@ -92,6 +93,7 @@ def peer_getter(tls: ssl.SSLContext | bool = True) -> Get:
     """
 
     async def get(url: str, max_size: int, etag: str) -> FetchedPage:
+        await load_http()
         import httpx2
 
         headers = {"If-None-Match": etag} if etag else {}
