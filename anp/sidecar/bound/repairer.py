@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from anp.sidecar.agreement.offline import retry_cases
 from anp.sidecar.agreement.outcomes import TESTS_KEY
@@ -42,7 +43,9 @@ class Repairer:
         self._workshop = workshop
         self._own_did = own_did
         # One repair of a protocol with a peer at a time: its channels share the result.
-        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     async def repair(
         self,

@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from weakref import WeakValueDictionary
 
 from anp.channel.channel import Channel
 from anp.channel.links import Links, LinkTarget
@@ -83,7 +84,10 @@ class Binder:
             links, parts, written, enforcer, offer=offer, remember=remember
         )
         "Every open channel to a peer, also for those who end them."
-        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+        "Held by those who wait for them alone: needs are many and come once."
 
     async def prepare(
         self,
