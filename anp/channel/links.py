@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from anp.channel.admission import Admission, Guest
 from anp.channel.channel import Channel
@@ -100,7 +101,7 @@ class Links:
         self._is_listed = is_listed
         self._guests: dict[Link, Guest] = {}
         self._by_peer: dict[str, Link] = {}
-        self._dialing: dict[str, asyncio.Lock] = {}
+        self._dialing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: PeerServers | None = None
         self._on_handshake = on_handshake

@@ -414,11 +414,9 @@ class WrittenRequest(Prepared):
             if answer.error is None:
                 result = pick.result.apply(answer.result)
                 # Most plans keep it as it is.
-                return (
-                    answer
-                    if result is answer.result
-                    else replace(answer, result=result)
-                )
+                if result is not answer.result:
+                    answer = replace(answer, result=result)
+                return answer
         except InputRefused as exc:
             self._outdated()
             raise Outdated(exc.kind, exc.detail) from exc

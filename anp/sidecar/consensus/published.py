@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 import time
+from weakref import WeakValueDictionary
 
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import EVERYBODY, Exposure
@@ -77,7 +78,7 @@ class PublishedDocuments:
         self._workshop = workshop
         self._store = store
         self._texts: dict[tuple[str, str, bool], str | None] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def all(self, peer: str | None = EVERYBODY) -> list[tuple[Capability, str]]:
         """Return what a peer may call, each with its document; it may take a while.
@@ -134,9 +135,6 @@ class PublishedDocuments:
                 str(exc)[:200],
             )
             return False
-        finally:
-            if not lock.locked():
-                self._locks.pop(digest, None)
         return True
 
 
