@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 __all__ = ["daemon_version"]
 
 
+@cache
 def daemon_version() -> str:
     """Return the version of the installed distribution."""
     try:

@@ -20,7 +20,7 @@ from anp.channel.core.pace import Pace
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
 from anp.channel.stranger_work import StrangerWork
 
-__all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
+__all__ = ["Admission", "DoorSocket", "Guest", "Occupancy", "nothing"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +47,10 @@ LINK_PATIENCE = 5.0
 "Seconds without a call after which a link may end when others wait for its place."
 
 
+def nothing() -> None:
+    """Do nothing, in place of work that is not there yet or not any more."""
+
+
 @dataclass(slots=True, eq=False)
 class Guest:
     """A connection that a peer opened."""
@@ -63,10 +67,10 @@ class Guest:
     hang_up: Callable[[], None]
     "Ends the connection in any state it is in."
 
-    silence: Callable[[], float] = lambda: 0.0
-    "Returns the seconds since the last call of a link; 0 while one is under way."
+    silence: Callable[[], float] = float
+    "Returns the seconds since the last call of a link; 0.0 while one is under way."
 
-    give_way: Callable[[], None] = lambda: None
+    give_way: Callable[[], None] = nothing
     "Ends a link in good order, and soon."
 
     place: Place[Guest] | None = None
@@ -177,7 +181,7 @@ class Guest:
         if not self.stranger or not self.admission.work.gives_way():
             return
         if self._worked >= after:
-            await self.done(_nothing)
+            await self.done(nothing)
             self._worked = 0.0
 
     def handshake_wait(self) -> float:
@@ -187,10 +191,6 @@ class Guest:
     def read(self, size: int) -> None:
         """Count a message of `size` bytes; those of strangers wait for their turn."""
         self.worked(size * BYTE_COST)
-
-
-def _nothing() -> None:
-    """Do nothing: a task has its turn by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +305,8 @@ class Admission:
                 self._blame(guest)
             (self._links if guest.proved else self._door).leave(guest.place)
             guest.place = None
+            # They hold the link, which holds the guest.
+            guest.silence, guest.give_way = float, nothing
 
     def _blame(self, guest: Guest) -> None:
         """Count the time for which we waited for a handshake that never came."""

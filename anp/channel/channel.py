@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from time import monotonic, time_ns
 from typing import Protocol
 
@@ -105,6 +106,14 @@ class ChannelAcceptor(Protocol):
         ...
 
 
+def _always() -> bool:
+    return True
+
+
+def _never(_: FrameReceived) -> bool:
+    return False
+
+
 class Channel:
     """One short-term key between two DIDs, for calls in one direction."""
 
@@ -115,16 +124,18 @@ class Channel:
         # Those who wait for a frame; an `asyncio.Event` takes twice as long for each.
         self._waiting: list[asyncio.Future[None]] = []
         self._room = asyncio.Event()
-        self._ended: ChannelClosed | None = None
+        # Made anew for whoever is told: an error that was raised holds all that it
+        # passed, and this channel with it.
+        self._ended: Callable[[], ChannelClosed] | None = None
         self._end = asyncio.Event()
         self._renewal = asyncio.Event()
         self.resumed = opened.began is not None
         self.kept = self.resumed
         "True if its key outlives the link."
         self.retired = False
-        self.in_use: Callable[[], bool] = lambda: True
+        self.in_use: Callable[[], bool] = _always
         "Tells whether a call or a negotiation is under way; set by who uses it."
-        self.take: Callable[[FrameReceived], bool] = lambda event: False
+        self.take: Callable[[FrameReceived], bool] = _never
         """Takes a frame as it comes, if `receive` is being waited for; set by who does.
 
         False: `receive` shall return it. It saves a round of the event loop.
@@ -199,7 +210,7 @@ class Channel:
     @property
     def ended(self) -> ChannelClosed | None:
         """Why the channel ended, or None while it is open."""
-        return self._ended
+        return None if self._ended is None else self._ended()
 
     async def send(
         self, protocol_type: ProtocolType, data: bytes, *, message_id: str | None = None
@@ -226,7 +237,7 @@ class Channel:
     ) -> str | None:
         """Send one frame as `send` does; None if something has to happen before."""
         if self._ended is not None:
-            raise self._ended
+            raise self._ended()
         self._used_at = monotonic()
         frame = frame_of((protocol_type, data))
         return self._link.send_now(self._opened.channel_id, frame, message_id)
@@ -239,7 +250,7 @@ class Channel:
         """
         while not self._frames:
             if self._ended is not None:
-                raise self._ended
+                raise self._ended()
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             try:
@@ -327,7 +338,7 @@ class Channel:
         """Wait for the end and return why."""
         await self._end.wait()
         assert self._ended is not None
-        return self._ended
+        return self._ended()
 
     def deliver(self, event: FrameReceived) -> bool:
         """Hand over a frame of the link.
@@ -377,9 +388,15 @@ class Channel:
     ) -> None:
         """Mark the channel as ended; called by the link."""
         if self._ended is None:
-            self._ended = ChannelClosed(
-                reason, by_peer=by_peer, unprocessed=unprocessed, link_lost=link_lost
+            self._ended = partial(
+                ChannelClosed,
+                reason,
+                by_peer=by_peer,
+                unprocessed=unprocessed,
+                link_lost=link_lost,
             )
+            # Whoever set them holds this channel.
+            self.in_use, self.take = _always, _never
             self._renewal.set()
             self._end.set()
             self._wake()

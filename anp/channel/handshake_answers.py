@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Container
 from dataclasses import replace
 from functools import partial
 
-from anp.channel.admission import Guest
+from anp.channel.admission import Guest, nothing
 from anp.channel.channel import Channel, ChannelAcceptor, read_clocks
 from anp.channel.core.events import NeedHelloAnswer, NeedPeerKeyCheck
 from anp.channel.core.link_core import LinkCore
@@ -100,6 +100,10 @@ class HandshakeAnswers:
             answer = partial(self._core.answer_hello, event.session_id, meta)
             await self._turn(lambda: answer(now=read_clocks()))
         self._pump()
+
+    def let_go(self) -> None:
+        """Do nothing more for the link, which has ended."""
+        self._pump, self._allow_long = nothing, lambda _: None
 
     async def accepted(self, channel: Channel) -> None:
         """Have the peer's key remembered: only now its handshake is complete."""

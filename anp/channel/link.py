@@ -135,7 +135,6 @@ class Link:
             acceptor=acceptor,
             channels=self._channels,
             pump=self._pump,
-            spawn=self._spawn,
             allow_long=self._allow_long_messages,
         )
         self._handshakes = HandshakeAnswers(
@@ -197,6 +196,10 @@ class Link:
                 task.cancel()
             await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
             await self._pipe.close(1000, "")
+            # They hold this link, which holds them: it is freed at once without that.
+            self._reader.let_go()
+            self.keys.let_go()
+            self._handshakes.let_go()
 
     async def open_channel(
         self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol

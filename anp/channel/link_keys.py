@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any, Protocol
+from typing import Protocol
 
+from anp.channel.admission import nothing
 from anp.channel.channel import Channel, read_clocks
 from anp.channel.core.events import ChannelEnded, NeedClaim, NeedHelloAnswer, NeedKey
 from anp.channel.core.limits import LinkConfig
@@ -35,7 +36,6 @@ class LinkKeys:
     Args:
         channels: The open channels of the link, by id.
         pump: Carries out what the core says.
-        spawn: Starts a task that ends with the link.
         allow_long: Lets the connection read long messages from now on.
     """
 
@@ -51,7 +51,6 @@ class LinkKeys:
         acceptor: _Acceptor,
         channels: Mapping[str, Channel],
         pump: Callable[[], None],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
         allow_long: Callable[[], None],
     ) -> None:
         self._core = core
@@ -63,7 +62,6 @@ class LinkKeys:
         self._acceptor = acceptor
         self._channels = channels
         self._pump = pump
-        self._spawn = spawn
         self._allow_long = allow_long
         self._sending = asyncio.Lock()
         self._leaves: dict[str, Callable[[], None]] = {}
@@ -130,6 +128,10 @@ class LinkKeys:
         if channel is None:
             raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         return channel
+
+    def let_go(self) -> None:
+        """Do nothing more for the link, which has ended."""
+        self._pump = self._allow_long = nothing
 
     async def reserve(self, channel_id: str) -> None:
         """Reserve counters for a channel; it is left when that is not possible."""

@@ -17,7 +17,7 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, Side, State
 from websockets.streams import StreamReader
 
-from anp.channel.admission import Guest
+from anp.channel.admission import Guest, nothing
 from anp.channel.channel import Channel, read_clocks
 from anp.channel.core.link_core import LinkCore
 from anp.channel.stranger_work import StrangerWork
@@ -211,7 +211,7 @@ class PromptConnection(Connection):
     take: Callable[[bytes], bool] | None = None
     "Takes a text, as UTF-8, or a binary message; False: it does not take it now."
 
-    act: Callable[[], None] = staticmethod(lambda: None)
+    act: Callable[[], None] = staticmethod(nothing)
     """Acts on what was taken. The message is let go of before: it may be long, and what
     it says is then there without it."""
 
@@ -223,6 +223,19 @@ class PromptConnection(Connection):
 
     _between_frames = False
     "True if the library's parser is known to wait for a frame to begin."
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See the library's class.
+
+        Then what refers to itself here is let go: a connection is freed when it ends,
+        since the garbage collector takes tens of milliseconds over a few thousand.
+        """
+        super().connection_lost(exc)
+        self.take, self.act = None, nothing
+        self.recv_messages.pause = self.recv_messages.resume = nothing
+        self.protocol.parser.close()
+        if self.protocol.parser_exc is not None:
+            self.protocol.parser_exc.__traceback__ = None
 
     def data_received(self, data: bytes) -> None:
         """See the library's class."""
@@ -432,6 +445,10 @@ class Reader:
                 await self.turn(piece)
                 del piece
                 self._pump()
+
+    def let_go(self) -> None:
+        """Do nothing more for the link, which has ended."""
+        self._pump = nothing
 
     def settle(self) -> None:
         """Go on if the core does not wait for anything any more."""

@@ -165,6 +165,8 @@ class _Counted(Coroutine[Any, Any, T]):
             return self._work.throw(*error)
         finally:
             self._meter(time.monotonic() - began)
+            # It passes here, and would hold this frame and be held by it.
+            del error
 
     def close(self) -> None:
         self._work.close()

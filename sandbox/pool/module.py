@@ -298,15 +298,19 @@ class _Spent:
 
 def _value(reply: dict[str, Any], worker: Worker, function: str) -> Any:
     if "failed" in reply:
-        error = error_of(reply["failed"], worker, stage="call")
-        error.function = function
-        if error.outcome == "memory":
-            worker.kill(error.reason)
-        raise error
+        raise _failure(reply, worker, function)
     if "value" not in reply:
         worker.kill("it sent neither value nor failure")
         raise SandboxError("bad_frame", "neither value nor failure")
     return reply["value"]
+
+
+def _failure(reply: dict[str, Any], worker: Worker, function: str) -> SandboxError:
+    error = error_of(reply["failed"], worker, stage="call")
+    error.function = function
+    if error.outcome == "memory":
+        worker.kill(error.reason)
+    return error
 
 
 async def _answer(

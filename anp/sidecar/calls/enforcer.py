@@ -129,6 +129,8 @@ class Enforcer:
             yield
         finally:
             self._uses.pop(channel, None)
+            # The task keeps the error that ended it, and with it all that it passed.
+            use.task = None
 
     async def admits(
         self,
@@ -157,6 +159,7 @@ class Enforcer:
             return True
         finally:
             use.task, use.retire = task, retire
+            del task
 
     def calls(self, channel: Channel, *, hash: str, peer: str, end: End) -> None:
         """Enter a channel on which we call, with the document that it is bound to.
