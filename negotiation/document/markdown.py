@@ -175,30 +175,37 @@ class _Reader:
             self._intro = line.strip()
 
     def _fenced(self, start: int, first: str, opening: re.Match[str]) -> None:
-        mark = opening[1]
-        indentation = len(first) - len(first.lstrip(" \t"))
-        lines: list[str] = []
-        while self._position < len(self._text):
-            line = self._line()
-            closing = line.strip()
-            if closing.startswith(mark) and not closing.strip(mark[0]):
-                break
-            lines.append(line)
+        block = self._block(opening[1])
         if len(self.fences) < MAX_FENCES:
-            kept = [_unindented(line, indentation).removesuffix("\r") for line in lines]
+            indentation = len(first) - len(first.lstrip(" \t"))
             self.fences.append(
                 Fence(
                     opening[2].lower(),
-                    "\n".join(kept),
+                    _content(block, indentation),
                     self._headings(),
                     self._intro,
                     len(self.sections) - 1,
                     start,
                 )
             )
-        body = "\n".join(lines).strip()
+        body = block.strip()
         if body.startswith("{"):
             self._keep(body, start)
+
+    def _block(self, mark: str) -> str:
+        """Return the text up to the line that closes a fence, and move past that."""
+        text, begin = self._text, self._position
+        at = begin
+        while (found := text.find(mark, at)) >= 0:
+            # No line before this one has the mark.
+            self._position = max(begin, text.rfind("\n", begin, found) + 1)
+            end = self._position - 1
+            closing = self._line().strip()
+            if closing.startswith(mark) and not closing.strip(mark[0]):
+                return text[begin : max(begin, end)]
+            at = self._position
+        self._position = len(text)
+        return text[begin:].removesuffix("\n")
 
     def _bare(self, line: str) -> None:
         start = self._position
@@ -248,6 +255,15 @@ class _Reader:
 
     def _headings(self) -> tuple[str, ...]:
         return tuple(title for _, title in reversed(self._path))
+
+
+def _content(block: str, indentation: int) -> str:
+    """Return what stands in a fenced block whose fence is indented."""
+    if not indentation and "\r" not in block:
+        return block
+    return "\n".join(
+        _unindented(line, indentation).removesuffix("\r") for line in block.split("\n")
+    )
 
 
 def _unindented(line: str, indentation: int) -> str:
