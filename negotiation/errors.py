@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 __all__ = [
     "APPROVAL_PENDING",
@@ -167,6 +168,16 @@ class CapabilityFailed(NegotiationError):
         self.code = code
         self.message = message
         self.ran = ran
+
+    def again(self) -> Self:
+        """Return this error without the functions that it has passed.
+
+        Who keeps an error that was raised keeps these with all they have, mostly itself
+        as well.
+        """
+        twin = type(self).__new__(type(self), *self.args)
+        vars(twin).update(vars(self))
+        return twin
 
     @property
     def told(self) -> str:

@@ -290,7 +290,7 @@ class ProviderTrial(VariedProvider):
 
         async def on_call(name: str, arguments: Json) -> Json:
             await self._judge_call(calls, inputs, name, arguments)
-            raise failure
+            raise failure.again()
 
         response = await self._handle(request.data, on_call, "CapabilityError")
         self._report(calls)

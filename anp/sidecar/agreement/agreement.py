@@ -271,23 +271,28 @@ class Agreer:
                 on_end=case.end,
                 start=_start,
             )
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: BLE001 - it goes on below
             calls = thinking.cost().model_calls
             case.record = replace(case.record, model_calls=calls)
             failure = exc if isinstance(exc, NegotiationEnded) else case.failure
-            if failure is None:
-                await _finish_in_any_case(self._interrupted(case, channel, exc))
+            error: CallError | None = None
+            try:
+                if failure is None:
+                    await _finish_in_any_case(self._interrupted(case, channel, exc))
+                    raise
+                error = await _finish_in_any_case(self._failed(case, failure))
+                if failure.kind is FailureKind.MIND and thinking.exhausted():
+                    # The owner's own limit, not the peer and not the document.
+                    error = CallError(ErrorKind.POLICY, thinking.exhausted())
+                if mind.refused is not None:
+                    # Our own mind ended it: its proposal, or the call's data.
+                    error = mind.refused.error(now=time.time())
+                if exc is failure:
+                    raise error from exc
                 raise
-            error = await _finish_in_any_case(self._failed(case, failure))
-            if failure.kind is FailureKind.MIND and thinking.exhausted():
-                # The owner's own limit, not the peer and not the document.
-                error = CallError(ErrorKind.POLICY, thinking.exhausted())
-            if mind.refused is not None:
-                # Our own mind ended it: its proposal, or the call's data, was refused.
-                error = mind.refused.error(now=time.time())
-            if exc is failure:
-                raise error from exc
-            raise
+            finally:
+                # Errors hold what they pass: this frame, which would hold them.
+                case.failure = failure = error = None
         spent = thinking.cost()
         case.record = replace(
             case.record,

@@ -98,6 +98,9 @@ class NegotiationPlaces:
         finally:
             self.running.leave(place)
             self._freed.set()
+            # It keeps the error that ended it, which passes here.
+            one.task = None
+            del task
 
     async def _place(
         self, one: _Negotiation, key: str, *, listed: bool, timeout: float

@@ -146,7 +146,7 @@ class PlannedHalf:
         try:
             output = await on_call(started.capability, started.arguments)
         except CapabilityFailed as exc:
-            replay = _Replay(started, failure=exc)
+            replay = _Replay(started, failure=exc.again())
             with contextlib.suppress(NotPlanned):
                 return self._plan.fail(started, code_told(exc), exc.told[:MAX_TOLD])
         else:
@@ -192,5 +192,5 @@ class _Replay:
         if (name, arguments) != (self._started.capability, self._started.arguments):
             raise HalfError("error", "the code asks for another call than its plan")
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.again()
         return self._output
