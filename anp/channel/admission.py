@@ -300,13 +300,15 @@ class Admission:
     def left(self, peername: tuple[Any, ...]) -> None:
         """Take back the place of a connection that has ended."""
         guest = self._guests.pop(peername[:2], None)
-        if guest is not None and guest.place is not None:
+        if guest is None:
+            return
+        if guest.place is not None:
             if not guest.proved:
                 self._blame(guest)
             (self._links if guest.proved else self._door).leave(guest.place)
             guest.place = None
-            # They hold the link, which holds the guest.
-            guest.silence, guest.give_way = float, nothing
+        # They hold the link, which holds the guest.
+        guest.silence, guest.give_way = float, nothing
 
     def _blame(self, guest: Guest) -> None:
         """Count the time for which we waited for a handshake that never came."""

@@ -9,7 +9,7 @@ needs protection against loops or against definitions that double each other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from negotiation.schema.keywords import (
     DEFINITIONS,
     SCHEMA_LISTS,
     SCHEMA_MAPS,
-    SCHEMA_VALUES,
+    SCHEMA_PLACES,
     cut,
     normalise,
 )
@@ -71,18 +71,18 @@ class _Inliner:
         for keyword, value in schema.items():
             if keyword in DEFINITIONS or keyword == "$ref":
                 continue
-            if keyword in SCHEMA_MAPS:
+            if keyword not in SCHEMA_PLACES:
+                self._spend(1 if isinstance(value, str) else _nodes(value))
+                copy[keyword] = value
+            elif keyword in SCHEMA_MAPS:
                 copy[keyword] = {
                     name: self._copy(one, open_refs, depth + 1)
                     for name, one in value.items()
                 }
             elif keyword in SCHEMA_LISTS:
                 copy[keyword] = [self._copy(one, open_refs, depth + 1) for one in value]
-            elif keyword in SCHEMA_VALUES:
-                copy[keyword] = self._copy(value, open_refs, depth + 1)
             else:
-                self._spend(_nodes(value))
-                copy[keyword] = value
+                copy[keyword] = self._copy(value, open_refs, depth + 1)
         if len(copy.get("allOf", ())) == 1:
             # The old form of a keyword beside a `$ref`.
             copy = _as_object(_joined(copy.pop("allOf")[0], copy))
@@ -104,13 +104,15 @@ class _Inliner:
         if "$ref" in schema:
             self._target(schema["$ref"])
         for keyword, value in schema.items():
+            if keyword not in SCHEMA_PLACES:
+                continue
             if keyword in SCHEMA_MAPS:
                 for one in value.values():
                     self._check_refs(one)
             elif keyword in SCHEMA_LISTS:
                 for one in value:
                     self._check_refs(one)
-            elif keyword in SCHEMA_VALUES:
+            else:
                 self._check_refs(value)
 
     def _target(self, ref: str) -> Schema:
@@ -251,5 +253,5 @@ def _count(schema: Json, limits: SchemaLimits) -> None:
         level = [child for value in containers for child in _children(value)]
 
 
-def _children(value: Mapping[str, Json] | list[Json]) -> Iterable[Json]:
-    return value.values() if isinstance(value, Mapping) else value
+def _children(value: dict[str, Json] | list[Json]) -> Iterable[Json]:
+    return value.values() if isinstance(value, dict) else value

@@ -19,6 +19,7 @@ __all__ = [
     "DIALECT",
     "SCHEMA_LISTS",
     "SCHEMA_MAPS",
+    "SCHEMA_PLACES",
     "SCHEMA_VALUES",
     "TYPES",
     "cut",
@@ -47,6 +48,9 @@ SCHEMA_VALUES: Final = frozenset(
     {"items", "additionalProperties", "not", "if", "then", "else", "contains"}
     | {"propertyNames", "unevaluatedItems", "unevaluatedProperties"}
 )
+SCHEMA_PLACES: Final = SCHEMA_MAPS | SCHEMA_LISTS | SCHEMA_VALUES
+"Keywords whose values have schemas in them."
+
 COUNTS: Final = frozenset(
     {"minLength", "maxLength", "minItems", "maxItems", "minProperties"}
     | {"maxProperties", "minContains", "maxContains"}
@@ -76,61 +80,74 @@ def normalise(schema: object, *, at: str = "") -> Schema:
     Raises:
         SchemaError: A known keyword has a value of the wrong kind.
     """
+    return _clean(schema, at)
+
+
+_Place = tuple[Any, str | int] | str
+"A JSON pointer, or one that goes on by a token; only an error message has it whole."
+
+
+def _text_of(at: _Place) -> str:
+    tokens = []
+    while not isinstance(at, str):
+        at, token = at
+        tokens.append(f"/{pointer(str(token))}")
+    return at + "".join(reversed(tokens))
+
+
+def _clean(schema: object, at: _Place) -> Schema:
     if isinstance(schema, bool):
         return schema
     if not isinstance(schema, dict):
         raise SchemaError(
-            f"{at or '/'}: a schema is an object, not {type(schema).__name__}"
+            f"{_text_of(at) or '/'}: a schema is an object, not {type(schema).__name__}"
         )
     if refused := REFUSED & schema.keys():
-        raise SchemaError(f"{at or '/'}: {min(refused)} is not supported")
+        raise SchemaError(f"{_text_of(at) or '/'}: {min(refused)} is not supported")
     if "$id" in schema and at and isinstance(schema["$id"], str):
-        raise SchemaError(f"{at}: an inner $id is not supported, use $defs")
+        raise SchemaError(f"{_text_of(at)}: an inner $id is not supported, use $defs")
     clean: dict[str, Any] = {}
     for keyword, value in schema.items():
-        kept = _keyword(keyword, value, f"{at}/{pointer(keyword)}")
-        if kept is not None:
-            clean.update(kept)
+        check = _CHECKS.get(keyword)
+        if check is None:
+            if keyword in SCHEMA_PLACES:
+                _clean_inner(clean, keyword, value, (at, keyword))
+        elif check(value):
+            clean[keyword] = value
+        elif keyword != "required" or not isinstance(value, bool):
+            where = _text_of((at, keyword))
+            raise SchemaError(f"{where}: {cut(value)} is not a usable value")
     promoted = _promoted_required(schema)
     if promoted:
         stated = clean.get("required", [])
         clean["required"] = [*stated, *(one for one in promoted if one not in stated)]
     if isinstance(schema.get("items"), list):
         rest = schema.get("additionalItems", True)
-        clean["items"] = normalise(rest, at=f"{at}/additionalItems")
+        clean["items"] = _clean(rest, (at, "additionalItems"))
     return clean
 
 
-def _keyword(keyword: str, value: Any, path: str) -> dict[str, Any] | None:
-    """Return one keyword in its cleaned form, or None to drop it."""
+def _clean_inner(clean: dict[str, Any], keyword: str, value: Any, at: _Place) -> None:
+    """Enter a keyword that has schemas in it into those of a cleaned schema."""
     if keyword in SCHEMA_MAPS:
         if not isinstance(value, dict):
-            raise SchemaError(f"{path}: expected an object, got {type(value).__name__}")
-        inner = {
-            name: normalise(one, at=f"{path}/{pointer(name)}")
-            for name, one in value.items()
-        }
-        return {keyword: inner}
-    if keyword == "items" and isinstance(value, list):
+            kind = type(value).__name__
+            raise SchemaError(f"{_text_of(at)}: expected an object, got {kind}")
+        clean[keyword] = {name: _clean(one, (at, name)) for name, one in value.items()}
+    elif keyword == "items" and isinstance(value, list):
         # An empty one says nothing, and is none in the newer spelling.
-        return {"prefixItems": _schema_list(value, path)} if value else None
-    if keyword in SCHEMA_LISTS:
-        if not isinstance(value, list) or not value:
-            raise SchemaError(f"{path}: expected a list of schemas")
-        return {keyword: _schema_list(value, path)}
-    if keyword in SCHEMA_VALUES:
-        return {keyword: normalise(value, at=path)}
-    if keyword in _CHECKS:
-        if keyword == "required" and isinstance(value, bool):
-            return None
-        if not _CHECKS[keyword](value):
-            raise SchemaError(f"{path}: {cut(value)} is not a usable value")
-        return {keyword: value}
-    return None
+        if value:
+            clean["prefixItems"] = _schema_list(value, at)
+    elif keyword in SCHEMA_VALUES:
+        clean[keyword] = _clean(value, at)
+    elif isinstance(value, list) and value:
+        clean[keyword] = _schema_list(value, at)
+    else:
+        raise SchemaError(f"{_text_of(at)}: expected a list of schemas")
 
 
-def _schema_list(values: list[Any], path: str) -> list[Schema]:
-    return [normalise(one, at=f"{path}/{index}") for index, one in enumerate(values)]
+def _schema_list(values: list[Any], at: _Place) -> list[Schema]:
+    return [_clean(one, (at, index)) for index, one in enumerate(values)]
 
 
 def _promoted_required(schema: dict[str, Any]) -> list[str]:

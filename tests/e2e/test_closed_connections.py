@@ -101,6 +101,19 @@ async def a_channel(house: House) -> None:
     connection.transport.abort()
 
 
+async def sent_away(house: House) -> None:
+    """Lose the place to somebody else."""
+    async with connect(house.provider.url, proxy=None) as connection:
+        admission = house.provider.links.admission
+        for guest in [*admission._guests.values()]:
+            assert guest.place is not None
+            admission._door.leave(guest.place)
+            guest.place = None
+            guest.hang_up()
+        with contextlib.suppress(ConnectionClosed):
+            await connection.recv()
+
+
 async def a_rejected_proposal(house: House) -> None:
     async with house.peer() as peer:
         await open_channel(peer)
@@ -126,6 +139,7 @@ async def a_channel_that_is_closed(house: House) -> None:
         a_channel,
         a_channel_that_is_closed,
         a_rejected_proposal,
+        sent_away,
     ],
 )
 async def test_nothing_is_left_for_the_collector(come: object, tmp_path: Path) -> None:
