@@ -7,10 +7,9 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Protocol
 
 from anp.channel.admission import nothing
-from anp.channel.channel import Channel, read_clocks
+from anp.channel.channel import Channel, ChannelAcceptor, read_clocks
 from anp.channel.core.events import ChannelEnded, NeedClaim, NeedHelloAnswer, NeedKey
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import LinkCore
@@ -19,15 +18,10 @@ from anp.channel.keeper import KeyKeeper, Taken
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import Identities
 from anp.identity.resolver import Resolver
-from anp.wire.messages import MetaProtocol
 
 __all__ = ["LinkKeys"]
 
 logger = logging.getLogger(__name__)
-
-
-class _Acceptor(Protocol):
-    async def answer_hello(self, hello: NeedHelloAnswer) -> MetaProtocol: ...
 
 
 class LinkKeys:
@@ -48,7 +42,7 @@ class LinkKeys:
         config: LinkConfig,
         identities: Identities,
         resolver: Resolver,
-        acceptor: _Acceptor,
+        acceptor: ChannelAcceptor,
         channels: Mapping[str, Channel],
         pump: Callable[[], None],
         allow_long: Callable[[], None],

@@ -18,7 +18,6 @@ from anp.interaction.states import TaskState, is_terminal, outlook
 __all__ = [
     "MAX_CANDIDATES",
     "MAX_HOPS",
-    "MAX_SUBTASKS",
     "VISITED",
     "Dispatch",
     "TaskPlan",
@@ -30,9 +29,6 @@ __all__ = [
     "planner",
     "visited_of",
 ]
-
-MAX_SUBTASKS: Final = 64
-"Parts of one task."
 
 MAX_CANDIDATES: Final = 8
 "Peers that one part is offered to."

@@ -71,18 +71,11 @@ class _Inliner:
         for keyword, value in schema.items():
             if keyword in DEFINITIONS or keyword == "$ref":
                 continue
-            if keyword not in SCHEMA_PLACES:
+            if keyword in SCHEMA_PLACES:
+                copy[keyword] = self._copies(keyword, value, open_refs, depth + 1)
+            else:
                 self._spend(1 if isinstance(value, str) else _nodes(value))
                 copy[keyword] = value
-            elif keyword in SCHEMA_MAPS:
-                copy[keyword] = {
-                    name: self._copy(one, open_refs, depth + 1)
-                    for name, one in value.items()
-                }
-            elif keyword in SCHEMA_LISTS:
-                copy[keyword] = [self._copy(one, open_refs, depth + 1) for one in value]
-            else:
-                copy[keyword] = self._copy(value, open_refs, depth + 1)
         if len(copy.get("allOf", ())) == 1:
             # The old form of a keyword beside a `$ref`.
             copy = _as_object(_joined(copy.pop("allOf")[0], copy))
@@ -96,6 +89,17 @@ class _Inliner:
             )
         target = self._copy(self._target(ref), (*open_refs, ref), depth + 1)
         return _joined(target, copy)
+
+    def _copies(
+        self, keyword: str, value: Any, open_refs: tuple[str, ...], depth: int
+    ) -> Any:
+        if keyword in SCHEMA_MAPS:
+            return {
+                name: self._copy(one, open_refs, depth) for name, one in value.items()
+            }
+        if keyword in SCHEMA_LISTS:
+            return [self._copy(one, open_refs, depth) for one in value]
+        return self._copy(value, open_refs, depth)
 
     def _check_refs(self, schema: Schema) -> None:
         """Raise for a `$ref` that is not local, even in an unused definition."""

@@ -110,17 +110,14 @@ def _clean(schema: object, at: _Place) -> Schema:
     for keyword, value in schema.items():
         check = _CHECKS.get(keyword)
         if check is None:
-            if keyword in SCHEMA_PLACES:
-                _clean_inner(clean, keyword, value, (at, keyword))
+            _clean_inner(clean, keyword, value, (at, keyword))
         elif check(value):
             clean[keyword] = value
         elif keyword != "required" or not isinstance(value, bool):
             where = _text_of((at, keyword))
             raise SchemaError(f"{where}: {cut(value)} is not a usable value")
-    promoted = _promoted_required(schema)
-    if promoted:
-        stated = clean.get("required", [])
-        clean["required"] = [*stated, *(one for one in promoted if one not in stated)]
+    if promoted := _promoted_required(schema, clean.get("required", [])):
+        clean["required"] = [*clean.get("required", []), *promoted]
     if isinstance(schema.get("items"), list):
         rest = schema.get("additionalItems", True)
         clean["items"] = _clean(rest, (at, "additionalItems"))
@@ -128,7 +125,9 @@ def _clean(schema: object, at: _Place) -> Schema:
 
 
 def _clean_inner(clean: dict[str, Any], keyword: str, value: Any, at: _Place) -> None:
-    """Enter a keyword that has schemas in it into those of a cleaned schema."""
+    """Enter a keyword into those of a cleaned schema if it has schemas in it."""
+    if keyword not in SCHEMA_PLACES:
+        return
     if keyword in SCHEMA_MAPS:
         if not isinstance(value, dict):
             kind = type(value).__name__
@@ -150,14 +149,14 @@ def _schema_list(values: list[Any], at: _Place) -> list[Schema]:
     return [_clean(one, (at, index)) for index, one in enumerate(values)]
 
 
-def _promoted_required(schema: dict[str, Any]) -> list[str]:
+def _promoted_required(schema: dict[str, Any], stated: list[str]) -> list[str]:
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return []
     return [
         name
         for name, one in properties.items()
-        if isinstance(one, dict) and one.get("required") is True
+        if isinstance(one, dict) and one.get("required") is True and name not in stated
     ]
 
 

@@ -54,7 +54,7 @@ MAX_CALL_FILES_BEFORE_SEND: Final = 46
 WANTED_LINES: Final = 74_000
 "Lines of product code that should do, with the same behaviour."
 
-MAX_LINES: Final = 157_000
+MAX_LINES: Final = 157_100
 """Lines that there may be now; 77,100 was the start, without the lists of rooms.
 
 Fair shares, the gate, the enforcer, scopes and trouble with the store brought 7,800,
@@ -67,8 +67,9 @@ its codec, tokens, cards and pushes, finding peers, and A2A over channels. 19,50
 with many agents: groups with their hub, sealed groups, subscriptions, tasks in parts,
 their faces, binary frames, plans that run in the daemon, and the first minute. 4,200
 came with hubs over a fleet, groups of the settings, tasks for groups, requests that are
-read without the HTTP library, extras, and the history that the dashboard draws. 2,600
-came with speed: pipes of MCP servers, long texts in pieces, starts side by side.
+read without the HTTP library, extras, and the history that the dashboard draws. 2,700
+came with speed: pipes of MCP servers, long texts in pieces, starts side by side, and
+connections that are freed when they end.
 """
 
 MAX_COMPLEXITY: Final = 10

@@ -18,7 +18,6 @@ __all__ = [
     "PURPOSES",
     "ROLES",
     "STATES",
-    "SendStyle",
 ]
 
 GBZ_VERSION: Final = "1"
@@ -43,19 +42,6 @@ class GbzOperation(StrEnum):
     NOTIFY_UNREGISTER = "notify.unregister"
     ACK = "ack"
     ERROR = "error"
-
-
-class SendStyle(StrEnum):
-    """Values of `style` in a receiver's `params` (GBZ-55)."""
-
-    CALL = "call"
-    "Remote call: one answer at the end."
-
-    STREAM = "stream"
-    "Everything as it comes; the default."
-
-    NOTIFY = "notify"
-    "As `stream`, also over later connections; see `notify.register`."
 
 
 FILE: Final = "file"

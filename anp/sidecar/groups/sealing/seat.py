@@ -48,8 +48,6 @@ _HARMLESS: Final = frozenset(
     {SealingFault.REPEATED, SealingFault.TAKEN, SealingFault.OLD}
 )
 
-_EARLY: Final = frozenset({SealingFault.GAP, SealingFault.FORK})
-
 
 @dataclass(frozen=True, slots=True)
 class SeatAlarm:
