@@ -15,12 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from anp.channel.channel import nothing
 from anp.channel.core.memory import Memory
 from anp.channel.core.pace import Pace
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
 from anp.channel.stranger_work import StrangerWork
 
-__all__ = ["Admission", "DoorSocket", "Guest", "Occupancy", "nothing"]
+__all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +46,6 @@ TASK_COST = 0.0002
 
 LINK_PATIENCE = 5.0
 "Seconds without a call after which a link may end when others wait for its place."
-
-
-def nothing() -> None:
-    """Do nothing, in place of work that is not there yet or not any more."""
 
 
 @dataclass(slots=True, eq=False)

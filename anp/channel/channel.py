@@ -27,6 +27,7 @@ __all__ = [
     "ChannelAcceptor",
     "ChannelClosed",
     "call_cut_off",
+    "nothing",
     "read_clocks",
 ]
 
@@ -104,6 +105,10 @@ class ChannelAcceptor(Protocol):
     async def serve_channel(self, channel: Channel) -> None:
         """Serve a channel a peer opened, until it ends."""
         ...
+
+
+def nothing() -> None:
+    """Do nothing, in place of work that is not there yet or not any more."""
 
 
 def _always() -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Container
 from dataclasses import replace
 from functools import partial
 
-from anp.channel.admission import Guest, nothing
-from anp.channel.channel import Channel, ChannelAcceptor, read_clocks
+from anp.channel.admission import Guest
+from anp.channel.channel import Channel, ChannelAcceptor, nothing, read_clocks
 from anp.channel.core.events import NeedHelloAnswer, NeedPeerKeyCheck
 from anp.channel.core.link_core import LinkCore
 from anp.channel.keeper import KeyKeeper

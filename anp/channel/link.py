@@ -194,12 +194,15 @@ class Link:
             self._pipe.finish()
             for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
-            await self._pipe.close(1000, "")
-            # They hold this link, which holds them: it is freed at once without that.
-            self._reader.let_go()
-            self.keys.let_go()
-            self._handshakes.let_go()
+            work = writer, timers, *self._tasks
+            try:
+                await asyncio.gather(*work, return_exceptions=True)
+                await self._pipe.close(1000, "")
+            finally:
+                # They hold this link, which holds them: it is freed without that.
+                self._reader.let_go()
+                self.keys.let_go()
+                self._handshakes.let_go()
 
     async def open_channel(
         self, identity: LocalIdentity, peer_did: str, meta: MetaProtocol
@@ -262,12 +265,7 @@ class Link:
         """
         if not self.alive:
             raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
-        channel = await self.keys.resume(taken)
-        if not self.alive:
-            self._core.leave_channel(channel.id, "the connection was lost")
-            self._pump()
-            raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
-        return channel
+        return await self.keys.resume(taken)
 
     async def wait_to_send(self, channel_id: str, frame: Frame) -> None:
         """Wait for what has to happen before `send_now` sends a frame."""

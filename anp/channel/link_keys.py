@@ -8,8 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from time import monotonic
 
-from anp.channel.admission import nothing
-from anp.channel.channel import Channel, ChannelAcceptor, read_clocks
+from anp.channel.channel import Channel, ChannelAcceptor, nothing, read_clocks
 from anp.channel.core.events import ChannelEnded, NeedClaim, NeedHelloAnswer, NeedKey
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.link_core import LinkCore
@@ -116,12 +115,10 @@ class LinkKeys:
                 raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
         except BaseException:
             keeper.left(opened, leave)
+            self._leaves.pop(opened.channel_id, None)
             raise
         self._pump()
-        channel = self._channels.get(opened.channel_id)
-        if channel is None:
-            raise PeerError(ErrorCode.NOT_ALLOWED, "the connection was lost")
-        return channel
+        return self._channels[opened.channel_id]
 
     def let_go(self) -> None:
         """Do nothing more for the link, which has ended."""

@@ -472,6 +472,8 @@ class Links:
                 except Exception:
                     # The channels of the other links are to close all the same.
                     logger.exception("not tidied up connection=%s", link.name)
+                # Otherwise the last one would be held until the next round.
+                del link
 
     async def _greet(self, target: LinkTarget, meta: MetaProtocol) -> Link:
         """Make ourselves known to a peer, and return the link."""

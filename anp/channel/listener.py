@@ -98,13 +98,6 @@ class _PeerPort(PromptConnection, ServerConnection):
         self._full = False
         self._asked = False
 
-    async def handshake(self, *args: Any, **also: Any) -> None:
-        """See the library's class; a failure is not kept, it holds the connection."""
-        try:
-            await super().handshake(*args, **also)
-        finally:
-            self.protocol.handshake_exc = None
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._guest = self._admission.find(transport.get_extra_info("peername"))
         super().connection_made(transport)
@@ -115,6 +108,8 @@ class _PeerPort(PromptConnection, ServerConnection):
         # What waits ends with its connection.
         self._pending.clear()
         super().connection_lost(exc)
+        # Nobody asks for it, and it holds this connection.
+        self.protocol.handshake_exc = None
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -17,8 +17,8 @@ from websockets.frames import Frame, Opcode
 from websockets.protocol import Event, Side, State
 from websockets.streams import StreamReader
 
-from anp.channel.admission import Guest, nothing
-from anp.channel.channel import Channel, read_clocks
+from anp.channel.admission import Guest
+from anp.channel.channel import Channel, nothing, read_clocks
 from anp.channel.core.link_core import LinkCore
 from anp.channel.stranger_work import StrangerWork
 from anp.wire.envelopes import LONG, is_binary
@@ -231,11 +231,11 @@ class PromptConnection(Connection):
         since the garbage collector takes tens of milliseconds over a few thousand.
         """
         super().connection_lost(exc)
-        self.take, self.act = None, nothing
         self.recv_messages.pause = self.recv_messages.resume = nothing
         self.protocol.parser.close()
-        if self.protocol.parser_exc is not None:
-            self.protocol.parser_exc.__traceback__ = None
+        for kept in self.protocol.parser_exc, self.connection_exc:
+            if kept is not None:
+                kept.__traceback__ = None
 
     def data_received(self, data: bytes) -> None:
         """See the library's class."""
@@ -448,6 +448,7 @@ class Reader:
 
     def let_go(self) -> None:
         """Do nothing more for the link, which has ended."""
+        self._connection.take, self._connection.act = None, nothing
         self._pump = nothing
 
     def settle(self) -> None:

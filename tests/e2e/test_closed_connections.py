@@ -33,6 +33,7 @@ UPGRADE = (
 
 @contextlib.contextmanager
 def no_collector() -> Iterator[None]:
+    gc.collect()
     gc.disable()
     try:
         yield

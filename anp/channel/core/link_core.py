@@ -102,6 +102,7 @@ class LinkCore:
         self.keys = KeptKeys(config, self._output, self._channels)
         self._crossed = Crossed()
         self._ever_open = False
+        self._lost = False
 
     @property
     def channels(self) -> frozenset[str]:
@@ -258,6 +259,7 @@ class LinkCore:
 
     def link_lost(self, reason: str) -> None:
         """End everything: a channel ends with its link."""
+        self._lost = True
         self._handshakes.link_lost(reason)
         self.keys.lookups.clear()
         for channel_id in list(self._channels):
@@ -278,12 +280,14 @@ class LinkCore:
         self._receive_held(channel.held, now=now)
 
     def resume(self, channel: OpenChannel, *, now: Moment) -> bool:
-        """Take a key up again, ours or the one of `NeedKey`; False: it is in use here.
+        """Take a key up again, ours or the one of `NeedKey`.
+
+        False: it is in use here, or the link was lost meanwhile.
 
         As provider the first message has been claimed by now.
         """
         key_id = channel.opened.channel_id
-        if key_id in self._channels:
+        if self._lost or key_id in self._channels:
             return False
         self._channels[key_id] = channel
         self._ever_open = True

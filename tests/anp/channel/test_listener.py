@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +14,8 @@ from unittest.mock import Mock
 import pytest
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
+from websockets.server import ServerProtocol
 
 from anp.channel.admission import Admission
 from anp.channel.listener import PIECE, Page, _PeerPort, listen, websocket_logger
@@ -21,6 +24,7 @@ from tests.clauses import clause
 from tests.waiting import until
 
 PAGE: Page = ("application/json", b'{"did": "did:example:bob"}')
+LEFT = _PeerPort, ServerProtocol, InvalidMessage
 LIMIT = 1000
 DEADLINE = 20.0
 
@@ -345,3 +349,21 @@ def test_what_is_written_while_a_piece_is_taken_does_not_begin_it_again() -> Non
 
     Written()._flow()
     assert b"".join(taken) == b"A" * PIECE + b"B" * PIECE
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTT", b"G", b"POST / HTTP/1.1\r\n"])
+async def test_a_request_that_never_came_leaves_nothing(said: bytes) -> None:
+    """What holds itself stays until the garbage collector finds it."""
+    gc.collect()
+    gc.disable()
+    try:
+        async with port(open_timeout=0.01) as number:
+            for _ in range(3):
+                with contextlib.suppress(ConnectionError):
+                    reader, writer = await asyncio.open_connection("127.0.0.1", number)
+                    writer.write(said)
+                    await reader.read()
+                writer.transport.abort()
+            await until(lambda: not any(type(one) in LEFT for one in gc.get_objects()))
+    finally:
+        gc.enable()

@@ -13,6 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.core.events import ChannelOpened
 from anp.channel.links import Links, LinkTarget
 from anp.errors import ErrorCode
 from anp.wire.frames import ProtocolType
@@ -42,6 +43,28 @@ async def resumed(links: Links, bob: Party) -> Channel:
     channel = await links.resume_channel(bob.target, HASH, size=100)
     assert channel is not None
     return channel
+
+
+async def test_a_key_is_free_again_when_its_link_ends_while_it_is_taken_up(
+    parties: tuple[Party, Party],
+) -> None:
+    alice, bob = parties
+    await met(alice, bob)
+    async with bob.up(), alice.up() as links:
+        reserve = alice.keeper.reserve
+
+        async def slow(opened: ChannelOpened) -> tuple[int, int]:
+            block = await reserve(opened)
+            for link in list(links._links):
+                await link.close()
+            await until(lambda: not links._links)
+            return block
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(alice.keeper, "reserve", slow)
+            assert await links.resume_channel(bob.target, HASH, size=100) is None
+        assert not alice.keeper._holders
+        await echo(await resumed(links, bob), b"again")
 
 
 @clause("ANP-Q20", "WIRE row 26")
