@@ -45,6 +45,22 @@ def test_commits_are_synced_in_full(tmp_path: Path) -> None:
     database.close()
 
 
+def test_little_of_the_file_is_held_in_memory(tmp_path: Path) -> None:
+    """Pages that were read stay, so a large bound is memory that grows for hours."""
+    database = Database(tmp_path)
+
+    def held(cache: PlainCache) -> int:
+        pages, size = (
+            cache._sql(f"PRAGMA {name}").fetchone()[0]
+            for name in ("cache_size", "page_size")
+        )
+        # Below 0 it counts KiB.
+        return int(pages * size if pages > 0 else -pages * 1024)
+
+    assert 0 < database.read(held) <= 2**21
+    database.close()
+
+
 def test_opening_what_was_made_writes_nothing(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         store.save_pin(PIN)
