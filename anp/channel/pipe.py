@@ -439,12 +439,10 @@ class Reader:
                     if self._guest.stranger:
                         # Others have their turn even when there is nothing to wait for.
                         await asyncio.sleep(0)
-                piece = partial(self._receive, text)
-                # It may be long, and the next one may take an hour to come.
+                # It may be long: nobody else holds it while it is acted on.
+                held = [text]
                 del text
-                await self.turn(piece)
-                del piece
-                self._pump()
+                await self.turn(partial(self._receive, held))
 
     def let_go(self) -> None:
         """Do nothing more for the link, which has ended."""
@@ -474,8 +472,10 @@ class Reader:
             for channel in [*self._channels.values()]:
                 await channel.caught_up()
 
-    def _receive(self, text: str | bytes) -> None:
-        self._core.receive_text(text, now=read_clocks())
+    def _receive(self, held: list[str | bytes]) -> None:
+        """Take the one message in `held`, and act on it, in one turn of the peer's."""
+        self._core.receive_text(held.pop(), now=read_clocks())
+        self._pump()
 
     def _take(self, data: bytes) -> bool:
         """Take an envelope at once, unless something before it is still under way.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from typing import Any, Protocol, TypeVar
 
 from anp.channel.core.turns import Turns
@@ -103,10 +103,12 @@ class StrangerWork:
         if self._timer is not None or wait is None:
             return
         loop = asyncio.get_running_loop()
+        # Not in that of the task which happens to run: its meter is another stranger's.
+        context = Context()
         if wait > 0:
-            self._timer = loop.call_later(wait, self._next)
+            self._timer = loop.call_later(wait, self._next, context=context)
         else:
-            self._timer = loop.call_soon(self._next)
+            self._timer = loop.call_soon(self._next, context=context)
 
     def _next(self) -> None:
         self._timer = None

@@ -18,6 +18,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from anp.channel.core.events import NeedHelloAnswer
+from anp.channel.pipe import PromptConnection
 from anp.channel.stranger_work import StrangerWork
 from anp.protocols.envelope.messages import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
@@ -297,11 +298,17 @@ def counts_of(house: House, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.03], ids=["together", "one by one"])
+@pytest.mark.parametrize(
+    ("pause", "is_prompt"),
+    [(0.0, True), (0.03, True), (0.03, False)],
+    ids=["together", "one by one", "by the library's queue"],
+)
 async def test_the_work_behind_a_message_of_a_stranger_counts_for_its_address(
-    pause: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pause: float, is_prompt: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Heard, "said", lambda *said: take_time())
+    if not is_prompt:
+        monkeypatch.setattr(PromptConnection, "_is_prompt", False)
     async with house_in(tmp_path) as house:
         counts = counts_of(house, monkeypatch)
         async with stranger_at(house) as peer:
