@@ -29,6 +29,10 @@ EARLY = 0.3
 CALM = 2.0
 "Quiet after a trouble, as a multiple of its time: a slow machine needs calls as well."
 
+LATE = 5.0
+"""Seconds after its time when a trouble is left out: those before it took long. The
+daemon's kills never are, or the growth of its last life would not have settled."""
+
 PACE = 1.25
 "Calls that are begun, as a multiple of those that are wanted: some time is lost."
 
@@ -61,7 +65,7 @@ class Soak:
             sampling = asyncio.create_task(self._sample())
             for event in plan(self._given.seconds):
                 await asyncio.sleep(max(0.0, self._began + event.at - time.monotonic()))
-                if self._may_happen(event.trouble):
+                if self._may_happen(event):
                     began = time.monotonic()
                     await self._happen(event)
                     ended = time.monotonic()
@@ -123,13 +127,14 @@ class Soak:
         each = math.ceil(1.2 * self._given.agreements / self._given.peers)
         return max(1, int(len(CAPABILITIES) / max(1, each)))
 
-    def _may_happen(self, trouble: Trouble) -> bool:
+    def _may_happen(self, event: Event) -> bool:
         """Say if a trouble may happen now; the daemon's kills always may."""
-        if trouble is Trouble.KILL_DAEMON:
+        if event.trouble is Trouble.KILL_DAEMON:
             return True
-        if trouble is Trouble.ATTACH:
+        if event.trouble is Trouble.ATTACH:
             return self._provider.is_detached(COMES_AND_GOES)
-        return time.monotonic() >= self._calm_until
+        is_late = self._elapsed() > event.at + LATE
+        return not is_late and time.monotonic() >= self._calm_until
 
     async def _end(self, fleet: Child) -> None:
         try:
@@ -146,6 +151,7 @@ class Soak:
                     await self._restart()
                 case Trouble.RELOAD:
                     await asyncio.to_thread(provider.reload)
+                    await asyncio.to_thread(provider.allow_every_second)
                 case Trouble.DETACH:
                     provider.detach(COMES_AND_GOES)
                     await asyncio.to_thread(provider.reload)

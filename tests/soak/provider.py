@@ -109,12 +109,19 @@ class Provider(Victim):
         return not (self.home / "attachments" / f"{name}.json").exists()
 
     def reload(self) -> None:
-        """Have the daemon read its attachments again, and allow every second peer.
+        """Have the daemon read its attachments again.
 
         Raises:
             OSError: It could not be asked, or refused.
         """
         self._ask("POST", "/v1/reload", "{}")
+
+    def allow_every_second(self) -> None:
+        """Allow every second peer that was seen.
+
+        Raises:
+            OSError: It could not be asked, or refused.
+        """
         seen = [one["did"] for one in self._ask("GET", "/v1/peers")["peers"]]
         for did in sorted(seen)[::2]:
             self._ask("POST", "/v1/peers/allow", json.dumps({"peer": did}))
