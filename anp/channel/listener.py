@@ -42,6 +42,12 @@ TURN = 0.0005
 CONNECTION_COST = 0.001
 "Seconds of work that every connection counts for, until its request is answered."
 
+BACKLOG = 128
+"Connections that wait to be taken."
+
+ACCEPTED_AT_ONCE = 8
+"Connections that are taken in one turn of the loop, about a millisecond."
+
 METHOD_NOT_ALLOWED = (
     b"HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n"
     b"Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -282,6 +288,7 @@ async def listen(
                 # Each connection is a `_PeerPort`; see `options`.
                 cast("Callable[[ServerConnection], Awaitable[None]]", on_connection),
                 sock=door,
+                backlog=ACCEPTED_AT_ONCE,
                 process_request=process_request,
                 compression=None,
                 max_size=max_size,
@@ -293,6 +300,8 @@ async def listen(
                 logger=websocket_logger(),
                 **options,
             )
+            # The loop takes as many at once as it lets wait; here more may wait.
+            door.listen(BACKLOG)
             servers.add(server)
     except OSError as exc:
         # The loop's own text repeats the address; a failed look-up has no errno.

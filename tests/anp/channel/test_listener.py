@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from unittest.mock import Mock
@@ -17,8 +18,15 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus
 from websockets.server import ServerProtocol
 
-from anp.channel.admission import Admission
-from anp.channel.listener import PIECE, Page, _PeerPort, listen, websocket_logger
+from anp.channel.admission import Admission, DoorSocket
+from anp.channel.listener import (
+    ACCEPTED_AT_ONCE,
+    PIECE,
+    Page,
+    _PeerPort,
+    listen,
+    websocket_logger,
+)
 from anp.errors import CallError, ErrorKind
 from tests.clauses import clause
 from tests.waiting import until
@@ -367,3 +375,29 @@ async def test_a_request_that_never_came_leaves_nothing(said: bytes) -> None:
             await until(lambda: not any(type(one) in LEFT for one in gc.get_objects()))
     finally:
         gc.enable()
+
+
+async def test_a_crowd_is_let_in_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    accept, turns, taken = DoorSocket.accept, 0, Counter[int]()
+
+    def noted(door: DoorSocket) -> tuple[socket.socket, object]:
+        found = accept(door)
+        taken[turns] += 1
+        return found
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(turn)
+
+    monkeypatch.setattr(DoorSocket, "accept", noted)
+    async with port() as number:
+        # They all wait at the door before the loop turns again.
+        crowd = [socket.create_connection(("127.0.0.1", number)) for _ in range(24)]
+        turn()
+        await until(lambda: sum(taken.values()) == len(crowd))
+        assert max(taken.values()) <= ACCEPTED_AT_ONCE
+        for one in crowd:
+            one.close()
