@@ -229,9 +229,11 @@ async def test_what_is_larger_than_a_frame_comes_in_pieces_or_is_an_error(
 
 
 @clause("A2A-15")
+@pytest.mark.parametrize("is_told_of", [False, True])
 async def test_a_task_that_the_peer_has_forgotten_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_told_of: bool
 ) -> None:
+    """It may have run, also where the peer forgot it before it said anything of it."""
     channels = noted_channels(monkeypatch)
     async with talks_in(tmp_path, interaction__order=("urn:anpd:a2a:1.0",)) as talks:
         task = await talks.start("ticks", number=600, pause=0.05)
@@ -240,7 +242,10 @@ async def test_a_task_that_the_peer_has_forgotten_is_lost(
         async with asyncio.timeout(10):
             # Nobody tells of it.
             while not (known := await sessions.tasks()):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0)
+        if is_told_of:
+            log = await talks.caller.tasks.sessions.conversation(task.log)
+            await until(lambda: log.tasks[task.task.id].state == "working")
         await talks.provider.tasks.delete(known[0].log)
         await channels[-1].close("cut")
         seen = await following

@@ -327,7 +327,8 @@ class A2aCarrier:
         is_new = known.state == TaskState.REQUESTED
         logger.info("refused by the peer code=%s reason=%r", code, text[:200])
         conversation = await self._sessions.conversation(log)
-        if code == TOO_LARGE and is_new:
+        if code in LOST and is_new:
+            # The peer had it, whatever it told of it before.
             taken = TaskChange(task=task.id, state=TaskState.ACCEPTED)
             await self._changed(known, taken)
             is_new = False
@@ -340,7 +341,7 @@ class A2aCarrier:
             state=TaskState.REJECTED if is_new else TaskState.FAILED,
             code=code[:64],
             reason=text[:500],
-            may_have_run=code in LOST and not is_new,
+            may_have_run=code in LOST,
         )
         with contextlib.suppress(InteractionError):
             await self._changed(known, change)
