@@ -65,7 +65,8 @@ class Guest:
     "Ends the connection in any state it is in."
 
     silence: Callable[[], float] = float
-    "Returns the seconds since the last call of a link; 0.0 while one is under way."
+    """Returns the seconds since the last call of a link; 0.0 while one is under way, and
+    without a link (`float()`)."""
 
     give_way: Callable[[], None] = nothing
     "Ends a link in good order, and soon."
@@ -304,7 +305,7 @@ class Admission:
                 self._blame(guest)
             (self._links if guest.proved else self._door).leave(guest.place)
             guest.place = None
-        # They hold the link, which holds the guest.
+        # Both hold the link, and the link holds this guest.
         guest.silence, guest.give_way = float, nothing
 
     def _blame(self, guest: Guest) -> None:

@@ -194,12 +194,12 @@ class Link:
             self._pipe.finish()
             for task in self._tasks:
                 task.cancel()
-            work = writer, timers, *self._tasks
+            work = asyncio.gather(writer, timers, *self._tasks, return_exceptions=True)
             try:
-                await asyncio.gather(*work, return_exceptions=True)
+                await work
                 await self._pipe.close(1000, "")
             finally:
-                # They hold this link, which holds them: it is freed without that.
+                # Their callbacks hold this link, which would wait for the collector.
                 self._reader.let_go()
                 self.keys.let_go()
                 self._handshakes.let_go()

@@ -46,7 +46,7 @@ def test_commits_are_synced_in_full(tmp_path: Path) -> None:
 
 
 def test_little_of_the_file_is_held_in_memory(tmp_path: Path) -> None:
-    """Pages that were read stay, so a large bound is memory that grows for hours."""
+    """Pages that were read stay; a large bound makes memory grow long after start."""
     database = Database(tmp_path)
 
     def held(cache: PlainCache) -> int:
