@@ -57,8 +57,8 @@ SETTINGS: Final[dict[str, Any]] = {
     "disk_min_file_size": 2**62,
     "disk_pickle_protocol": 0,
     "sqlite_auto_vacuum": 0,
-    # Pages, 2 MiB in all. The system keeps the file in memory as well, and a larger bound
-    # is memory that grows long after the start.
+    # Pages, 2 MiB in all. The system keeps the file in memory as well; with a larger
+    # bound the daemon's memory grows long after the start.
     "sqlite_cache_size": 2**9,
     "sqlite_journal_mode": "wal",
     # SQLite must not map the file: if it shrank, SIGBUS would kill the process.

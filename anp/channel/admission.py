@@ -65,8 +65,10 @@ class Guest:
     "Ends the connection in any state it is in."
 
     silence: Callable[[], float] = float
-    """Returns the seconds since the last call of a link; 0.0 while one is under way, and
-    without a link (`float()`)."""
+    """Returns the seconds since the last call of a link.
+
+    It returns 0.0 while one is under way, and without a link (`float()`).
+    """
 
     give_way: Callable[[], None] = nothing
     "Ends a link in good order, and soon."
