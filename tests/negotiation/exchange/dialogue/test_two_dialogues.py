@@ -207,7 +207,7 @@ class TwoDialogues(RuleBasedStateMachine):
             return
         if not isinstance(content, dict):
             return
-        self.forged |= content["action"] == "testCasesNegotiation"
+        self.forged |= content.get("action") == "testCasesNegotiation"
         if noise is None:
             inbox[0] = json.dumps({**content, name: value}).encode()
         else:
