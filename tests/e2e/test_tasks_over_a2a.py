@@ -12,9 +12,12 @@ import pytest
 from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
 from anp.errors import CallError
+from anp.interaction.elements import Part
 from anp.protocols.a2a import A2A_URIS
+from anp.protocols.a2a.words import A2aMethod
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
+from anp.sidecar.tasks.delivery.a2a_requests import A2aRequests
 from anp.wire.frames import ProtocolType
 from negotiation.need import Need
 from tests.clauses import clause
@@ -61,6 +64,58 @@ async def test_a_task_is_cancelled(tmp_path: Path, uri: str) -> None:
         seen = await talks.follow(task)
         assert seen.states[-1] == "canceled"
         await until(lambda: mark.read_text() == "began\nended\n")
+
+
+@pytest.mark.parametrize("uri", URIS)
+async def test_a_task_is_cancelled_before_the_peer_named_it(
+    tmp_path: Path, uri: str
+) -> None:
+    """The request waits for the id, since the peer would refuse one without."""
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        task = await talks.start("ticks", number=600, pause=0.05)
+        await talks.caller.tasks.cancel(task.id)
+        seen = await talks.follow(task)
+        assert seen.states[-1] == "canceled"
+        (theirs,) = await talks.provider.tasks.sessions.tasks()
+        assert theirs.task.state == "canceled"
+
+
+@pytest.mark.parametrize("uri", URIS)
+async def test_a_message_to_a_task_that_the_peer_has_not_named(
+    tmp_path: Path, uri: str
+) -> None:
+    """It waits as well: without the task's id it would start another one."""
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        task = await talks.start("book", seat="4A")
+        await talks.caller.tasks.send(task.id, [Part.text("yes")], metadata={})
+        seen = await talks.follow(task, answers=("yes",))
+        assert seen.results == [{"result": "4A: yes"}]
+        assert len(await talks.provider.tasks.sessions.tasks()) == 1
+
+
+@pytest.mark.parametrize("uri", URIS)
+async def test_a_refused_cancel_does_not_end_the_task(
+    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the stream of the task tells how it goes on."""
+    refused: list[str] = []
+
+    def refuse(self: A2aRequests, method: A2aMethod, params: Any) -> Any:
+        if method is A2aMethod.CANCEL:
+            refused.append(params["id"])
+            params = {"id": "none"}
+        return ask(self, method, params)
+
+    ask = A2aRequests.ask
+    monkeypatch.setattr(A2aRequests, "ask", refuse)
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        task = await talks.start("ticks", number=20, pause=0.1)
+        await talks.caller.tasks.cancel(task.id)
+        seen = await talks.follow(task)
+        assert seen.states == ["accepted", "working", "completed"]
+        assert len(seen.results) == 20
+        assert refused
+        assert all(refused)
 
 
 @pytest.mark.parametrize("uri", URIS)

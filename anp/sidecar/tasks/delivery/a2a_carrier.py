@@ -167,6 +167,8 @@ class A2aCarrier:
         peer = conversation.session.participants[0].id
         after = self._told.get(log, 0)
         for send in await self._sessions.untold(log, peer, after=after, limit=PAGE):
+            if self._is_early(log, conversation, send.operation):
+                break
             self._told[log] = send.ref
             if not await self._tell(log, send):
                 await self._sessions.acknowledge(log, sender=peer, ref=send.ref)
@@ -178,6 +180,17 @@ class A2aCarrier:
                 known = await self._known(log, task)
                 self._begin(known, self._resumed(remote), 0)
 
+    def _is_early(
+        self, log: str, conversation: Conversation, operation: Operation
+    ) -> bool:
+        """Return whether an operation is about a task that the peer is yet to name."""
+        match operation:
+            case TaskCancel(task=name) | MessageSend(message=Message(task=name)):
+                is_named = bool(conversation.threads.get(TASK + name))
+                return (log, name) in self._following and not is_named
+            case _:
+                return False
+
     async def _tell(self, log: str, send: Send) -> bool:
         """Tell an operation; return whether its acknowledgement follows later."""
         conversation = await self._sessions.conversation(log)
@@ -186,16 +199,20 @@ class A2aCarrier:
                 (first,) = task.messages
                 if task.capability:
                     first = replace(first, parts=_naming(task.capability, first.parts))
-            case MessageSend(message=first) if first.task in conversation.tasks:
+            case MessageSend(message=first) if (
+                TASK + first.task in conversation.threads
+            ):
                 task = conversation.tasks[first.task]
-            case TaskCancel(task=name) if name in conversation.tasks:
+            case TaskCancel(task=name) if remote := conversation.threads.get(
+                TASK + name
+            ):
                 known = await self._known(log, conversation.tasks[name])
-                remote = conversation.threads.get(TASK + name, "")
                 request = self._requests.ask(A2aMethod.CANCEL, {"id": remote})
                 self._begin(known, request, send.ref, beside=True)
                 return True
             case _:
-                # Sessions and registrations are nothing that A2A has.
+                # Sessions and registrations are nothing that A2A has, and a task that
+                # the peer never named has ended.
                 return False
         if any(part.is_file for part in first.parts):
             words = "A2A has no way to fetch a file that is kept here"
@@ -298,53 +315,70 @@ class A2aCarrier:
             return
         except (Refused, A2aError) as exc:
             code = exc.code if isinstance(exc, Refused) else "502"
-            await self._refused(known, code, exc.text, ref)
+            await self._refused(known, code, exc.text, ref, beside=beside)
         except InteractionError as exc:
             # What the log does not take is not asked for ten times a second.
             is_large = exc.code == InteractionFault.TOO_LARGE
             code = TOO_LARGE if is_large else exc.code
-            await self._refused(known, code, exc.text, ref)
+            await self._refused(known, code, exc.text, ref, beside=beside)
         except Exception:
             logger.exception("a task of a peer is not followed")
 
     async def _remember(self, log: str, task: Task, update: A2aUpdate) -> None:
         """Keep the ids that the peer has for a task and its session."""
-        if not isinstance(update, A2aTask):
-            return
+        match update:
+            case A2aTask(id=name):
+                pass
+            case StatusUpdate(task=name) | ArtifactUpdate(task=name):
+                conversation = await self._sessions.conversation(log)
+                if conversation.threads.get(TASK + task.id):
+                    return
+            case A2aMessage():
+                return
+        context = update.context
 
         def keep(conversation: Conversation) -> Step:
-            conversation.threads[TASK + task.id] = update.id
-            if update.context:
-                conversation.threads[CONTEXT] = update.context
+            conversation.threads[TASK + task.id] = name
+            if context:
+                conversation.threads[CONTEXT] = context
             return Step()
 
         await self._sessions.apply(log, keep)
 
-    async def _refused(self, known: _Known, code: str, text: str, ref: int) -> None:
+    async def _refused(
+        self, known: _Known, code: str, text: str, ref: int, *, beside: bool = False
+    ) -> None:
         log, task = known.log, known.task
         if ref:
             await self._sessions.acknowledge(log, sender=task.executor, ref=ref)
-        is_new = known.state == TaskState.REQUESTED
         logger.info("refused by the peer code=%s reason=%r", code, text[:200])
+        if beside and (log, task.id) in self._following:
+            # The stream of the task tells how it goes on.
+            return
         conversation = await self._sessions.conversation(log)
-        if code in LOST and is_new:
-            # The peer had it, whatever it told of it before.
-            taken = TaskChange(task=task.id, state=TaskState.ACCEPTED)
-            await self._changed(known, taken)
-            is_new = False
-        if not (is_new or code in LOST) and conversation.threads.get(TASK + task.id):
+        is_new = conversation.tasks[task.id].state == TaskState.REQUESTED
+        is_lost = code in LOST
+        if not (is_new or is_lost) and conversation.threads.get(TASK + task.id):
             # It goes on at the peer, and is asked for again.
             await asyncio.sleep(RETRY)
             return
-        change = TaskChange(
-            task=task.id,
-            state=TaskState.REJECTED if is_new else TaskState.FAILED,
-            code=code[:64],
-            reason=text[:500],
-            may_have_run=code in LOST,
-        )
+        changes = [
+            TaskChange(
+                task=task.id,
+                state=TaskState.REJECTED
+                if is_new and not is_lost
+                else TaskState.FAILED,
+                code=code[:64],
+                reason=text[:500],
+                may_have_run=is_lost,
+            )
+        ]
+        if is_new and is_lost:
+            # The peer had it, whatever it told of it before.
+            changes.insert(0, TaskChange(task=task.id, state=TaskState.ACCEPTED))
         with contextlib.suppress(InteractionError):
-            await self._changed(known, change)
+            for change in changes:
+                await self._changed(known, change)
 
     async def _take(self, known: _Known, update: A2aUpdate) -> bool:
         """Enter an object into the log; return whether the stream ends with it."""
