@@ -172,8 +172,8 @@ class CapabilityFailed(NegotiationError):
     def again(self) -> Self:
         """Return this error without the functions that it has passed.
 
-        Who keeps an error that was raised keeps these with all they have, mostly itself
-        as well.
+        An error that was raised holds the frames of the functions that it passed, and
+        through their variables often itself. Its cause is not copied either.
         """
         twin = type(self).__new__(type(self), *self.args)
         vars(twin).update(vars(self))

@@ -73,10 +73,12 @@ class HandshakeAnswers:
             error = exc
         except CacheError as exc:
             error = unable(exc, self._name)
-        await self._turn(
-            lambda: self._core.key_checked(event.session_id, error, now=read_clocks())
-        )
-        self._pump()
+
+        def checked() -> None:
+            self._core.key_checked(event.session_id, error, now=read_clocks())
+            self._pump()
+
+        await self._turn(checked)
 
     async def answer_hello(self, event: NeedHelloAnswer) -> None:
         """Answer `NeedHelloAnswer`."""

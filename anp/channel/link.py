@@ -386,10 +386,10 @@ class Link:
                 self._proved.set()
             case NeedKey():
                 self._reader.held = True
-                self._spawn(self.keys.find(event))
+                self._spawn_counted(self.keys.find(event))
             case NeedClaim():
                 self._reader.held = True
-                self._spawn(self.keys.claim(event))
+                self._spawn_counted(self.keys.claim(event))
             case LinkFault(code, detail):
                 self._fault(f"{int(code)}", detail)
             case CloseLink(code, reason):

@@ -118,7 +118,11 @@ class LinkKeys:
             self._leaves.pop(opened.channel_id, None)
             raise
         self._pump()
-        return self._channels[opened.channel_id]
+        channel = self._channels.get(opened.channel_id)
+        if channel is None:
+            # What the peer had sent under the key ended it.
+            raise PeerError(ErrorCode.NOT_ALLOWED, "the channel ended at once")
+        return channel
 
     def let_go(self) -> None:
         """Do nothing more for the link, which has ended."""

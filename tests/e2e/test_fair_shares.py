@@ -18,8 +18,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from anp.channel.core.events import NeedHelloAnswer
+from anp.channel.link import Link
 from anp.channel.pipe import PromptConnection
-from anp.channel.stranger_work import StrangerWork
+from anp.channel.stranger_work import StrangerWork, current_meter
 from anp.protocols.envelope.messages import ENVELOPE_URI
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.acceptor import Acceptor
@@ -320,6 +321,26 @@ async def test_the_work_behind_a_message_of_a_stranger_counts_for_its_address(
             # The messages alone take a tenth of that.
             least = 20 * WORK * 1e6
             await until(lambda: counts[STRANGER[0]] - before >= least)
+
+
+async def test_all_that_a_link_does_in_a_handshake_of_a_stranger_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is done in the stranger's turn, or by a task whose time is measured."""
+    counted: list[bool] = []
+    pump = Link._pump
+
+    def noted(self: Link) -> None:
+        if self._guest is not None and self.alive:
+            in_turn = self._guest.admission.work._running
+            counted.append(in_turn or current_meter.get() is self._guest)
+        pump(self)
+
+    monkeypatch.setattr(Link, "_pump", noted)
+    async with house_in(tmp_path) as house, stranger_at(house) as peer:
+        await open_channel(peer)
+    assert counted
+    assert all(counted)
 
 
 async def test_the_work_behind_a_hello_of_a_stranger_counts_for_its_address(

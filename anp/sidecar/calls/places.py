@@ -98,7 +98,7 @@ class NegotiationPlaces:
         finally:
             self.running.leave(place)
             self._freed.set()
-            # It keeps the error that ended it, which passes here.
+            # The task keeps the error that ended it, and with it all that it passed.
             one.task = None
             del task
 

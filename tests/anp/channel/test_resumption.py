@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,12 +14,14 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import connect
 
-from anp.channel.channel import Channel, ChannelClosed
+from anp.channel.channel import Channel, ChannelClosed, read_clocks
 from anp.channel.core.events import ChannelOpened
+from anp.channel.core.traffic import OpenChannel
 from anp.channel.links import Links, LinkTarget
 from anp.errors import ErrorCode
-from anp.wire.frames import ProtocolType
+from anp.wire.frames import Frame, ProtocolType
 from anp.wire.messages import make_response
+from anp.wire.replay import MAX_COUNTER
 from cache.records.records import AgreementRole
 from tests.anp.channel.two_links import HASH, META, Party, echo, kept
 from tests.clauses import clause
@@ -65,6 +69,52 @@ async def test_a_key_is_free_again_when_its_link_ends_while_it_is_taken_up(
             assert await links.resume_channel(bob.target, HASH, size=100) is None
         assert not alice.keeper._holders
         await echo(await resumed(links, bob), b"again")
+
+
+class _Last:
+    """Counts of a sender that has used up its key."""
+
+    needs_block = False
+
+    def take(self) -> bytes:
+        return bytes(4) + MAX_COUNTER.to_bytes(8, "big")
+
+
+async def test_a_key_that_ends_while_it_is_taken_up_is_not_resumed(
+    parties: tuple[Party, Party],
+) -> None:
+    """What the peer sent under it meanwhile may end the channel as it opens."""
+    alice, bob = parties
+    await met(alice, bob)
+    async with bob.up(), alice.up() as links:
+        record = bob.store.keys_with(AgreementRole.PROVIDER, alice.did, HASH)[0]
+        taken = await bob.keeper.find(alice.did, record.id)
+        assert taken is not None
+        theirs = OpenChannel.resumed(
+            taken.kept.reopened(now=time.monotonic(), wall=time.time()),
+            taken.kept.keys,
+            bob.config,
+            first=0,
+            end=1024,
+            mark=0,
+            claimed=0,
+            random_bytes=os.urandom,
+            now=time.monotonic(),
+        )
+        theirs._counter = _Last()  # type: ignore[assignment]
+        frame = Frame(ProtocolType.APPLICATION, b"x")
+        text = theirs.seal(frame, message_id="ab" * 16, now=read_clocks())
+        reserve = alice.keeper.reserve
+
+        async def slow(opened: ChannelOpened) -> tuple[int, int]:
+            block = await reserve(opened)
+            (link,) = links._links
+            link._core.receive_text(text, now=read_clocks())
+            assert link._core.keys.lookups
+            return block
+
+        alice.keeper.reserve = slow  # type: ignore[method-assign]
+        assert await links.resume_channel(bob.target, HASH, size=100) is None
 
 
 @clause("ANP-Q20", "WIRE row 26")
