@@ -118,6 +118,8 @@ class GroupMember(MemberStanding):
         for text in head.queued:
             frame = json.loads(text)
             self._queued[frame["ref"]] = frame
+        self._kept = frozenset(self._queued)
+        "Numbers of what is queued in the stored head."
 
     def known(self, preset_problems: tuple[str, ...]) -> KnownGroup:
         """Return the group as this daemon's agent sees it."""
@@ -315,6 +317,7 @@ class GroupMember(MemberStanding):
                 refused = self._queued.pop(ref, None)
                 if refused is not None and self._goes_again(ref, refused, code):
                     return
+                self._forget([ref])
                 waiting = self._answers.get(ref)
                 if waiting is not None and not waiting.done():
                     waiting.set_exception(InteractionError(fault_of(code), text))
@@ -374,6 +377,7 @@ class GroupMember(MemberStanding):
     def _posted(self, pairs: Sequence[tuple[int, int]]) -> None:
         """Put what we said ourselves into the place that the hub gave it."""
         found = []
+        self._forget([ref for ref, _ in pairs])
         for ref, number in pairs:
             frame = self._queued.pop(ref, None) or self._asked.pop(ref, None)
             if number > self._copy.last and frame is not None:
@@ -391,6 +395,11 @@ class GroupMember(MemberStanding):
                 )
                 waiting.set_result(ack)
         self._deliver(found)
+
+    def _forget(self, refs: Sequence[int]) -> None:
+        """Store the head without these: what is in it is said again after a kill."""
+        if not self._kept.isdisjoint(refs):
+            self.log.put((), head=True)
 
     def _deliver(self, posts: Sequence[tuple[GroupPost, str]]) -> None:
         last = self._copy.last
@@ -472,6 +481,7 @@ class GroupMember(MemberStanding):
         line.say(GroupAcknowledgement(group=self.group.id, ref=number))
 
     def _head(self) -> tuple[bytes, bool]:
+        self._kept = frozenset(self._queued)
         queued = tuple(
             json_bytes(frame).decode("utf-8") for frame in self._queued.values()
         )

@@ -175,6 +175,27 @@ async def test_what_is_said_without_the_hub_goes_out_later(tmp_path: Path) -> No
         assert await texts(b, group, 1) == ["queued"]
 
 
+async def test_what_waited_for_the_hub_is_not_said_again_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub knows the repeats of what was said lately, and has forgotten this one."""
+    for module in ("hub_state", "membership"):
+        monkeypatch.setattr(f"anp.interaction.groups.{module}.RECENT", 8)
+    async with net_in(tmp_path, "a", "b") as (net, (a, b)):
+        group = await joined(a, b)
+        await a.stop()
+        await b.groups.post(group, [Part.text("queued")])
+        a = await net.again(a)
+        assert await texts(b, group, 1) == ["queued"]
+        for number in range(20):
+            await a.groups.say(group, note(a, group, f"{number}"))
+        expected = ["queued", *(f"{number}" for number in range(20))]
+        assert await texts(b, group, 21) == expected
+        b = await net.again(b, kill=True)
+        await b.groups.say(group, note(b, group, "last"))
+        assert await texts(a, group, 22) == [*expected, "last"]
+
+
 async def test_a_line_that_breaks_between_post_and_answer_doubles_nothing(
     tmp_path: Path,
 ) -> None:
