@@ -127,6 +127,10 @@ class Sisters:
                 mail=self._mail,
                 holder=holder,
             )
+            if found is not None and await self._holder.holder_of(group) != holder:
+                # Its hub came here, or went to another sister, while it was read.
+                await found.lose()
+                return None
             if found is not None:
                 logger.info("group of a sister is served here group=%s", group)
                 self._here[group] = found

@@ -10,6 +10,7 @@ import pytest
 
 from anp.interaction.errors import InteractionError
 from anp.sidecar.groups import wires
+from anp.sidecar.groups.hub.branch import GroupBranch
 from tests.anp.sidecar.groups.fleet import (
     SharedStore,
     fleet_in,
@@ -138,3 +139,33 @@ async def test_a_daemon_that_stops_leaves_its_groups_at_once(tmp_path: Path) -> 
             texts(other, group, 1), texts(other, theirs, 1), texts(b, group, 1)
         )
         assert list(heard) == [["here"], ["there"], ["here"]]
+
+
+async def test_what_is_opened_for_a_sisters_group_is_dropped_if_the_hub_comes_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members that asked it for events would not hear those of the hub."""
+    opening, go_on = asyncio.Event(), asyncio.Event()
+    opened = GroupBranch.open
+
+    async def slow(*args: Any, **also: Any) -> GroupBranch | None:
+        found = await opened(*args, **also)
+        opening.set()
+        await go_on.wait()
+        return found
+
+    monkeypatch.setattr(GroupBranch, "open", slow)
+    shared = tmp_path / "shared"
+    async with fleet_in(tmp_path, lambda: SharedStore(shared), "b") as (_, nodes):
+        one, other, b = nodes
+        group = (await one.groups.create()).group.id
+        await join(one, group, b)
+        sisters = other.groups._sisters
+        asking = asyncio.create_task(sisters._open(group))
+        await opening.wait()
+        await one.stop()
+        await settle(other)
+        await until(lambda: group in other.groups._hubs)
+        go_on.set()
+        assert await asking is None
+        assert not sisters.branches
