@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ import pytest
 from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
 from anp.errors import CallError
-from anp.interaction.elements import Part
+from anp.interaction.elements import Part, TaskChange
 from anp.protocols.a2a import A2A_URIS
 from anp.protocols.a2a.words import A2aMethod
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
-from anp.sidecar.tasks.delivery.a2a_requests import A2aRequests
+from anp.sidecar.tasks.delivery.a2a_requests import A2aRequests, Refused
 from anp.wire.frames import ProtocolType
 from negotiation.need import Need
 from tests.clauses import clause
@@ -116,6 +117,84 @@ async def test_a_refused_cancel_does_not_end_the_task(
         assert len(seen.results) == 20
         assert refused
         assert all(refused)
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> None:
+    """Have the first request for a task end with an error after some answers.
+
+    Args:
+        answers: What comes in place of what the peer says; None is the peer's own.
+    """
+    ask = A2aRequests.ask
+    asked: list[A2aMethod] = []
+
+    async def broken_ask(self: A2aRequests, method: A2aMethod, params: Any) -> Any:
+        is_first = not asked
+        asked.append(method)
+        async with contextlib.aclosing(ask(self, method, params)) as results:
+            if not is_first:
+                async for result in results:
+                    yield result
+                return
+            for answer in answers:
+                told = await anext(results)
+                yield told if answer is None else answer
+            raise Refused("-32603", "an error of the peer's")
+
+    monkeypatch.setattr(A2aRequests, "ask", broken_ask)
+
+
+@pytest.mark.parametrize("uri", URIS)
+async def test_a_task_goes_on_after_an_error_in_its_stream(
+    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The peer has named it, so it can be asked how it goes."""
+    broken(monkeypatch, None)
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        seen = await talks.follow(await talks.start("ticks", number=30, pause=0.05))
+        assert seen.states[-1] == "completed"
+        assert len(seen.results) == 30
+
+
+async def test_a_task_whose_first_answer_cannot_be_read_may_have_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch, {"tsk": 1})
+    async with talks_in(tmp_path, interaction__order=("urn:anpd:a2a:1.0",)) as talks:
+        seen = await talks.follow(await talks.start("ticks", number=30, pause=0.05))
+        assert seen.end is not None
+        assert seen.states == ["accepted", "failed"]
+        assert (seen.end.code, seen.end.may_have_run) == ("502", True)
+
+
+async def test_a_task_whose_first_answer_is_late_may_have_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anp.sidecar.tasks.delivery.a2a_requests.PATIENCE", 0.0)
+    async with talks_in(tmp_path, interaction__order=("urn:anpd:a2a:1.0",)) as talks:
+        seen = await talks.follow(await talks.start("ticks", number=30, pause=0.05))
+        assert seen.end is not None
+        assert (seen.end.code, seen.end.may_have_run) == ("timeout", True)
+
+
+@pytest.mark.parametrize("uri", URIS)
+@pytest.mark.parametrize("whole", [False, True], ids=["task", "session"])
+async def test_a_task_that_waits_for_an_answer_is_cancelled(
+    tmp_path: Path, uri: str, *, whole: bool
+) -> None:
+    """By itself, or with its session; nobody follows it while it waits."""
+    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
+        task = await talks.start("book", seat="4A")
+        tasks = talks.caller.tasks
+        async for event in tasks.watch(task.log):
+            content = event.content
+            if isinstance(content, TaskChange) and content.state == "x-input-required":
+                break
+        await (tasks.close_session(task.log) if whole else tasks.cancel(task.id))
+        seen = await talks.follow(task)
+        assert seen.states[-1] == "canceled"
+        (theirs,) = await talks.provider.tasks.sessions.tasks()
+        assert theirs.task.state == "canceled"
 
 
 @pytest.mark.parametrize("uri", URIS)

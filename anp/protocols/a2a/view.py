@@ -135,7 +135,9 @@ class A2aView:
             message = self._words(
                 f"{self._name}-{event.number}", change.reason, metadata=code
             )
-        metadata = {"mayHaveRun": True} if change.may_have_run else {}
+        metadata: dict[str, Any] = {}
+        if is_terminal(change.state) and change.state != TaskState.COMPLETED:
+            metadata["mayHaveRun"] = change.may_have_run
         self.task = replace(
             self.task,
             state=change.state,

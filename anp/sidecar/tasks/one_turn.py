@@ -71,12 +71,15 @@ class OneTurn:
             await self._sessions.acknowledge_all(log, sender=one)
         for task in conversation.unfinished:
             key = log, task.id
-            if key in self._running and task.cancel_requested:
-                self._running[key].cancel()
-            if key in self._running or task.executor not in conversation.peers():
+            running = self._running.get(key)
+            if running and task.cancel_requested and not running.cancelling():
+                # Once: what ends is not interrupted while it says so.
+                running.cancel()
+            if running or task.executor not in conversation.peers():
                 continue
             if task.cancel_requested:
-                await self._change(log, task, TaskState.CANCELED)
+                ran = is_started(task.state)
+                await self._change(log, task, TaskState.CANCELED, may_have_run=ran)
             elif is_started(task.state):
                 await self._change(
                     log,
@@ -105,7 +108,7 @@ class OneTurn:
             if task.state == TaskState.HELD:
                 continue
             # Before it knew the protocol better than now.
-            ran = is_started(task.state)
+            ran = task.state != TaskState.REQUESTED
             state = TaskState.FAILED if ran else TaskState.REJECTED
             await self._change(
                 log, task, state, code=NO_PROTOCOL, reason=reason, may_have_run=ran
@@ -138,7 +141,9 @@ class OneTurn:
                 "and takes no files",
             )
             return
-        await self._change(log, task, TaskState.ACCEPTED)
+        conversation = await self._sessions.conversation(log)
+        if conversation.tasks[task.id].state != TaskState.ACCEPTED:
+            await self._change(log, task, TaskState.ACCEPTED)
         await self._change(log, task, TaskState.WORKING)
         updates = UpdateSink(partial(self._update, log, task))
         request = CallRequest(

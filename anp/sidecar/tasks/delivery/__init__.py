@@ -7,4 +7,6 @@
   long.
 * `a2a_carrier`: Tasks of ours at a peer that takes them over A2A.
 * `a2a_requests`: Requests of A2A over one channel of ours, and the responses to each.
+* `a2a_task`: A task of ours at a peer of A2A: what the peer tells of it, entered into
+  the log.
 """

@@ -11,9 +11,8 @@ import asyncio
 import contextlib
 import logging
 import time
-import uuid
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -21,46 +20,41 @@ from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
     Message,
-    MessagePurpose,
     Part,
     PartKind,
-    SenderRole,
     Task,
     TaskChange,
-    TaskProgress,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import (
     MessageSend,
     Operation,
     Send,
+    SessionClose,
     TaskCancel,
     TaskCreate,
-    TaskUpdate,
 )
-from anp.interaction.states import TaskState, is_pause, is_terminal
+from anp.interaction.states import TaskState, is_pause
 from anp.interaction.step import Step
 from anp.protocols.a2a.calls import skill_part
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
-    Artifact,
     ArtifactUpdate,
     StatusUpdate,
 )
 from anp.protocols.a2a.objects import TaskUpdate as A2aUpdate
 from anp.protocols.a2a.results import read_result
-from anp.protocols.a2a.view import ARTIFACT, LAST_CHUNK, A2aView
 from anp.protocols.a2a.words import (
     A2aError,
     A2aFault,
     A2aMethod,
     A2aVersion,
-    same_state,
 )
 from anp.protocols.a2a.writer import write_message
-from anp.sidecar.tasks.delivery.a2a_requests import A2aRequests, Refused
-from anp.sidecar.tasks.sessions import Sessions, utc_now
+from anp.sidecar.tasks.delivery.a2a_requests import UNANSWERED, A2aRequests, Refused
+from anp.sidecar.tasks.delivery.a2a_task import TaskAtPeer
+from anp.sidecar.tasks.sessions import Sessions
 
 __all__ = ["A2aCarrier"]
 
@@ -75,6 +69,9 @@ PAGE: Final = 32
 RETRY: Final = 1.0
 "Seconds until a request that was refused for a while is sent again."
 
+PAUSED: Final = 30.0
+"Seconds between two looks at a task that waits for an answer; the peer may end it."
+
 TASK: Final = "a2a task "
 "Before the id of a task of ours, in the names that the peer has in a session."
 
@@ -86,27 +83,6 @@ TOO_LARGE: Final = str(A2aFault.RESULT_TOO_LARGE.code)
 
 LOST: Final = frozenset({TOO_LARGE, str(A2aFault.TASK_NOT_FOUND.code)})
 "Codes of errors after which nothing more is heard of a task."
-
-NOT_TAKEN: Final = frozenset({TaskState.REJECTED, TaskState.CANCELED})
-"Ends of a task that was never accepted."
-
-
-@dataclass(slots=True)
-class _Known:
-    """The part of a task at the peer that stands in the log."""
-
-    log: str
-    task: Task
-    state: str = TaskState.REQUESTED
-
-    parts: dict[str, int] = field(default_factory=dict)
-    "Number of parts of each artifact."
-
-    read: dict[str, int] = field(default_factory=dict)
-    "Number of those that the stream had so far; a later stream has them again."
-
-    said: set[str] = field(default_factory=set)
-    "Ids of the peer's messages."
 
 
 class A2aCarrier:
@@ -122,6 +98,8 @@ class A2aCarrier:
         self._requests = A2aRequests(channel, version)
         self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._told: dict[str, int] = {}
+        self._asked_for: dict[tuple[str, str], float] = {}
+        "Times at which tasks that wait for an answer were looked at."
 
     async def run(self, logs: Callable[[], list[str]]) -> None:
         """Carry what is in sessions until there are none, or the channel ends.
@@ -175,9 +153,14 @@ class A2aCarrier:
         for task in conversation.unfinished:
             key = log, task.id
             remote = conversation.threads.get(TASK + task.id)
-            if remote and key not in self._following and not is_pause(task.state):
-                # Begun over another channel.
-                known = await self._known(log, task)
+            if not is_pause(task.state):
+                self._asked_for.pop(key, None)
+            elif time.monotonic() < self._asked_for.get(key, 0.0) + PAUSED:
+                continue
+            if remote and key not in self._following:
+                # Begun over another channel, or its question ended the stream.
+                self._asked_for[key] = time.monotonic()
+                known = await TaskAtPeer.read(self._sessions, log, task)
                 self._begin(known, self._resumed(remote), 0)
 
     def _is_early(
@@ -186,16 +169,21 @@ class A2aCarrier:
         """Return whether an operation is about a task that the peer is yet to name."""
         match operation:
             case TaskCancel(task=name) | MessageSend(message=Message(task=name)):
-                is_named = bool(conversation.threads.get(TASK + name))
-                return (log, name) in self._following and not is_named
+                names = {name}
+            case SessionClose():
+                names = {one.id for one in conversation.unfinished}
             case _:
                 return False
+        return any(
+            (log, name) in self._following and TASK + name not in conversation.threads
+            for name in names
+        )
 
     async def _tell(self, log: str, send: Send) -> bool:
         """Tell an operation; return whether its acknowledgement follows later."""
         conversation = await self._sessions.conversation(log)
         match send.operation:
-            case TaskCreate(task=task):
+            case TaskCreate(task=task) if TASK + task.id not in conversation.threads:
                 (first,) = task.messages
                 if task.capability:
                     first = replace(first, parts=_naming(task.capability, first.parts))
@@ -203,21 +191,23 @@ class A2aCarrier:
                 TASK + first.task in conversation.threads
             ):
                 task = conversation.tasks[first.task]
-            case TaskCancel(task=name) if remote := conversation.threads.get(
-                TASK + name
-            ):
-                known = await self._known(log, conversation.tasks[name])
-                request = self._requests.ask(A2aMethod.CANCEL, {"id": remote})
-                self._begin(known, request, send.ref, beside=True)
+            case TaskCancel(task=name) if TASK + name in conversation.threads:
+                await self._cancel(log, conversation, name, send.ref)
                 return True
+            case SessionClose():
+                for task in conversation.unfinished:
+                    if TASK + task.id in conversation.threads:
+                        await self._cancel(log, conversation, task.id, 0)
+                return False
             case _:
-                # Sessions and registrations are nothing that A2A has, and a task that
-                # the peer never named has ended.
+                # Sessions and registrations are nothing that A2A has. A task that the
+                # peer named is there, and one that it never named has ended.
                 return False
         if any(part.is_file for part in first.parts):
             words = "A2A has no way to fetch a file that is kept here"
-            known = await self._known(log, task)
-            await self._refused(known, InteractionFault.TOO_LARGE, words, send.ref)
+            known = await TaskAtPeer.read(self._sessions, log, task)
+            code = InteractionFault.TOO_LARGE
+            await self._refused(known, code, words, send.ref, is_certain=True)
             return True
         following = self._following.get((log, task.id))
         if following is not None and is_pause(task.state):
@@ -238,29 +228,23 @@ class A2aCarrier:
             now = {"blocking": False} if is_old else {"returnImmediately": True}
             params["configuration"] = now
         method = A2aMethod.SEND if beside else A2aMethod.STREAM
-        known = await self._known(log, task)
+        known = await TaskAtPeer.read(self._sessions, log, task)
         self._begin(known, self._requests.ask(method, params), send.ref, beside=beside)
         return True
 
-    # What the peer tells.
+    async def _cancel(
+        self, log: str, conversation: Conversation, name: str, ref: int
+    ) -> None:
+        known = await TaskAtPeer.read(self._sessions, log, conversation.tasks[name])
+        request = {"id": conversation.threads[TASK + name]}
+        asked = self._requests.ask(A2aMethod.CANCEL, request)
+        self._begin(known, asked, ref, beside=True)
 
-    async def _known(self, log: str, task: Task) -> _Known:
-        view = A2aView(task.id, "", name=task.id)
-        known = _Known(log, task)
-        after = 0
-        while events := await self._sessions.events(log, after=after):
-            for event in events:
-                for _ in view.take(event):
-                    pass
-            after = events[-1].number
-        known.state = view.task.state
-        known.parts = {one.id: len(one.parts) for one in view.task.artifacts}
-        known.said = {one.id for one in view.task.history}
-        return known
+    # What the peer tells.
 
     def _begin(
         self,
-        known: _Known,
+        known: TaskAtPeer,
         results: AsyncGenerator[Any, None],
         ref: int,
         *,
@@ -285,7 +269,7 @@ class A2aCarrier:
 
     async def _follow(
         self,
-        known: _Known,
+        known: TaskAtPeer,
         results: AsyncGenerator[Any, None],
         ref: int,
         *,
@@ -294,7 +278,7 @@ class A2aCarrier:
         log, task = known.log, known.task
         try:
             async with contextlib.aclosing(results):
-                is_first = True
+                is_first = bool(ref)
                 async for result in results:
                     update = read_result(result, self._version)
                     await self._remember(log, task, update)
@@ -303,9 +287,9 @@ class A2aCarrier:
                             log, sender=task.executor, ref=ref
                         )
                         ref = 0
-                    if beside:
+                    if beside and (log, task.id) in self._following:
                         return
-                    rests = await self._take(known, update)
+                    rests = await known.take(update)
                     # A question in the first one may be that which is answered now.
                     if rests and not (is_first and is_pause(known.state)):
                         return
@@ -315,7 +299,10 @@ class A2aCarrier:
             return
         except (Refused, A2aError) as exc:
             code = exc.code if isinstance(exc, Refused) else "502"
-            await self._refused(known, code, exc.text, ref, beside=beside)
+            is_certain = bool(ref) and isinstance(exc, Refused) and code != UNANSWERED
+            await self._refused(
+                *(known, code, exc.text, ref), is_certain=is_certain, beside=beside
+            )
         except InteractionError as exc:
             # What the log does not take is not asked for ten times a second.
             is_large = exc.code == InteractionFault.TOO_LARGE
@@ -346,8 +333,22 @@ class A2aCarrier:
         await self._sessions.apply(log, keep)
 
     async def _refused(
-        self, known: _Known, code: str, text: str, ref: int, *, beside: bool = False
+        self,
+        known: TaskAtPeer,
+        code: str,
+        text: str,
+        ref: int,
+        *,
+        is_certain: bool = False,
+        beside: bool = False,
     ) -> None:
+        """End a task that the peer refused, or go on with it.
+
+        Args:
+            ref: Number of the operation that this answers, or 0.
+            is_certain: The peer answered that it does not do what it was asked for.
+            beside: Another request has the task's stream.
+        """
         log, task = known.log, known.task
         if ref:
             await self._sessions.acknowledge(log, sender=task.executor, ref=ref)
@@ -357,8 +358,10 @@ class A2aCarrier:
             return
         conversation = await self._sessions.conversation(log)
         is_new = conversation.tasks[task.id].state == TaskState.REQUESTED
-        is_lost = code in LOST
-        if not (is_new or is_lost) and conversation.threads.get(TASK + task.id):
+        is_named = bool(conversation.threads.get(TASK + task.id))
+        is_lost = code in LOST or (is_new and not is_certain)
+        self._asked_for.pop((log, task.id), None)
+        if is_named and code not in LOST:
             # It goes on at the peer, and is asked for again.
             await asyncio.sleep(RETRY)
             return
@@ -370,7 +373,7 @@ class A2aCarrier:
                 else TaskState.FAILED,
                 code=code[:64],
                 reason=text[:500],
-                may_have_run=is_lost,
+                may_have_run=is_lost or not is_new,
             )
         ]
         if is_new and is_lost:
@@ -378,119 +381,7 @@ class A2aCarrier:
             changes.insert(0, TaskChange(task=task.id, state=TaskState.ACCEPTED))
         with contextlib.suppress(InteractionError):
             for change in changes:
-                await self._changed(known, change)
-
-    async def _take(self, known: _Known, update: A2aUpdate) -> bool:
-        """Enter an object into the log; return whether the stream ends with it."""
-        match update:
-            case ArtifactUpdate():
-                await self._artifact(
-                    known, update.artifact, append=update.append, last=update.last
-                )
-                return False
-            case A2aMessage():
-                await self._post(known, update.parts, MessagePurpose.RESULT)
-                change = TaskChange(task=known.task.id, state=TaskState.COMPLETED)
-                await self._changed(known, change)
-                return True
-            case A2aTask():
-                for artifact in update.artifacts:
-                    await self._artifact(known, artifact, append=False)
-        return await self._status(known, update)
-
-    async def _artifact(
-        self, known: _Known, artifact: Artifact, *, append: bool, last: bool = False
-    ) -> None:
-        count = known.parts.get(artifact.id, 0)
-        # The whole of it begins with what came before.
-        begin = known.read.get(artifact.id, count) if append else 0
-        known.read[artifact.id] = begin + len(artifact.parts)
-        parts = artifact.parts[max(0, count - begin) :]
-        if parts:
-            known.parts[artifact.id] = count + len(parts)
-            mark: dict[str, Any] = {ARTIFACT: artifact.id}
-            if last:
-                mark[LAST_CHUNK] = True
-            marked = [
-                replace(part, metadata={**part.metadata, **mark}) for part in parts
-            ]
-            await self._post(known, marked, MessagePurpose.RESULT, final=False)
-
-    async def _status(self, known: _Known, update: A2aTask | StatusUpdate) -> bool:
-        said = update.message
-        is_new = said is not None and said.id not in known.said
-        parts = said.parts if said is not None and is_new else ()
-        if said is not None:
-            known.said.add(said.id)
-        words = "\n".join(str(p.content) for p in parts if p.kind is PartKind.TEXT)
-        is_over = is_terminal(update.state)
-        if update.state == TaskState.COMPLETED and parts:
-            await self._post(known, parts, MessagePurpose.RESULT, final=False)
-        # A task that is submitted may be rejected, which one that is accepted is not.
-        if not same_state(update.state, known.state):
-            was_taken = known.state != TaskState.REQUESTED
-            known.state = update.state
-            if not was_taken and update.state not in NOT_TAKEN:
-                taken = TaskChange(task=known.task.id, state=TaskState.ACCEPTED)
-                await self._changed(known, taken)
-            code = said.metadata.get("code") if said is not None else None
-            may_have_run = update.metadata.get("mayHaveRun") is True
-            change = TaskChange(
-                task=known.task.id,
-                state=TaskState.FAILED
-                if was_taken and update.state == TaskState.REJECTED
-                else update.state,
-                code=code[:64] if isinstance(code, str) else "",
-                reason=words[:500] if is_over else "",
-                may_have_run=may_have_run and is_over,
-            )
-            await self._changed(known, change)
-        if is_pause(update.state) and parts:
-            assert said is not None
-            await self._post(known, parts, MessagePurpose.COMMUNICATION, name=said.id)
-        elif not is_over and words:
-            told = TaskProgress(task=known.task.id, text=words[:2000])
-            await self._changed(known, told)
-        return is_over or (is_pause(update.state) and said is not None)
-
-    async def _changed(self, known: _Known, content: TaskChange | TaskProgress) -> None:
-        update = TaskUpdate(session=known.task.session, content=content, at=utc_now())
-        await self._enter(known, update)
-
-    async def _post(
-        self,
-        known: _Known,
-        parts: Any,
-        purpose: MessagePurpose,
-        *,
-        final: bool | None = None,
-        name: str = "",
-    ) -> None:
-        message = Message(
-            id=name or str(uuid.uuid4()),
-            session=known.task.session,
-            task=known.task.id,
-            sender=known.task.executor,
-            role=SenderRole.SERVICE,
-            purpose=purpose,
-            parts=tuple(parts),
-            final=final,
-        )
-        await self._enter(known, MessageSend(message=message))
-
-    async def _enter(self, known: _Known, operation: Operation) -> None:
-        """Enter what the peer told."""
-        await self._sessions.apply(
-            known.log,
-            lambda c: c.receive(
-                operation,
-                sender=known.task.executor,
-                # Above all that came before.
-                ref=c.last + 1,
-                now=time.monotonic(),
-                wall_now=utc_now(),
-            ),
-        )
+                await known.change(change)
 
 
 def _naming(capability: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:

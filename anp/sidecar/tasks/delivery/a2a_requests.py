@@ -17,12 +17,15 @@ from anp.wire.frames import ProtocolType
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["A2aRequests", "Refused"]
+__all__ = ["UNANSWERED", "A2aRequests", "Refused"]
 
 logger = logging.getLogger(__name__)
 
 PATIENCE: Final = 60.0
 "Seconds until a request has its first response."
+
+UNANSWERED: Final = "timeout"
+"Code of a request that has none in that time."
 
 
 class Refused(Exception):
@@ -86,7 +89,7 @@ class A2aRequests:
                     async with asyncio.timeout(PATIENCE if is_first else None):
                         body = await waiting.get()
                 except TimeoutError:
-                    raise Refused("timeout", "the peer answers nothing") from None
+                    raise Refused(UNANSWERED, "the peer answers nothing") from None
                 is_first = False
                 error = body.get("error")
                 if error is not None:

@@ -350,13 +350,18 @@ class Worker:
                 arguments = await self._folder.fill(arguments)
             except FileFailed as exc:
                 return await self._over(
-                    TaskState.FAILED, code="file_failed", reason=str(exc)
+                    TaskState.FAILED,
+                    code="file_failed",
+                    reason=str(exc),
+                    may_have_run=self._started,
                 )
             return await self._work(conversation.session, capability, arguments)
 
     async def _work(
         self, session: Session, capability: Capability, arguments: dict[str, Any]
     ) -> None:
+        # Before a restart.
+        was_started = self._started
         self._key = start_key(session, self._task)
         notes = asyncio.create_task(counted(self._report.tell_progress()))
         if not _is_one_turn(self._task):
@@ -371,7 +376,7 @@ class Worker:
                 TaskState.FAILED,
                 code=str(exc.code)[:64],
                 reason=str(exc.message)[:500],
-                may_have_run=exc.ran,
+                may_have_run=exc.ran or was_started,
             )
         finally:
             notes.cancel()
