@@ -203,12 +203,19 @@ class A2aCarrier:
                 # Sessions and registrations are nothing that A2A has. A task that the
                 # peer named is there, and one that it never named has ended.
                 return False
+        await self._say(conversation, log, task, first, send.ref)
+        return True
+
+    async def _say(
+        self, conversation: Conversation, log: str, task: Task, first: Message, ref: int
+    ) -> None:
+        """Send the first message of a task, or a further one."""
         if any(part.is_file for part in first.parts):
             words = "A2A has no way to fetch a file that is kept here"
             known = await TaskAtPeer.read(self._sessions, log, task)
             code = InteractionFault.TOO_LARGE
-            await self._refused(known, code, words, send.ref, is_certain=True)
-            return True
+            await self._refused(known, code, words, ref, is_certain=True)
+            return
         following = self._following.get((log, task.id))
         if following is not None and is_pause(task.state):
             # It has told its question; the answer gets a stream of its own.
@@ -229,8 +236,7 @@ class A2aCarrier:
             params["configuration"] = now
         method = A2aMethod.SEND if beside else A2aMethod.STREAM
         known = await TaskAtPeer.read(self._sessions, log, task)
-        self._begin(known, self._requests.ask(method, params), send.ref, beside=beside)
-        return True
+        self._begin(known, self._requests.ask(method, params), ref, beside=beside)
 
     async def _cancel(
         self, log: str, conversation: Conversation, name: str, ref: int
