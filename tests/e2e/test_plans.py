@@ -16,6 +16,7 @@ from anp.interaction.plan import Subtask, TaskPlan
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.plans import worker
 from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.known import Maker
@@ -204,3 +205,56 @@ async def _parts_of(daemon: Daemon) -> AsyncIterator[str]:
     for known in await daemon.tasks.sessions.tasks():
         if known.task.parent:
             yield known.id
+
+
+@clause("GBZ-62")
+async def test_work_of_a_candidate_is_not_forgotten_when_the_next_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def repeatable(*_: Any) -> bool:
+        return True
+
+    monkeypatch.setattr(worker.PlanWorker, "_is_repeatable", repeatable)
+    async with neighbours_in(tmp_path, "one", "two") as all_of:
+        # The one without tools takes nothing.
+        none, one, two = all_of.values()
+        await introduce(two, one=one, none=none)
+        create, reached = two.tasks.create, asyncio.Event()
+
+        async def cut_off(log: str, task: Task) -> None:
+            await create(log, task)
+            if agent_name(task.executor) == agent_name(none.did):
+                reached.set()
+                await asyncio.Event().wait()
+
+        async with api_of(two) as api:
+            broken = {"capability": "weather.fail", "text": "no"}
+            whole = await started(api, candidates=["one", "none"], **broken)
+            found = await ended(two, api, whole)
+            assert (found["state"], found["may_have_run"]) == ("failed", True)
+            assert found["reason"].startswith("nobody took it: one: ")
+            # Nor after a stop, when only the newest candidate is asked further.
+            with monkeypatch.context() as patch:
+                patch.setattr(two.tasks, "create", cut_off)
+                whole = await started(api, candidates=["one", "none"], **broken)
+                await reached.wait()
+                await two.tasks.desk.close()
+            await two.tasks.resume()
+            found = await ended(two, api, whole)
+            assert (found["state"], found["may_have_run"]) == ("failed", True)
+
+
+@clause("GBZ-18")
+async def test_an_offer_whose_group_goes_may_be_at_work(tmp_path: Path) -> None:
+    async with neighbours_in(tmp_path) as all_of:
+        (caller,) = all_of.values()
+        group = (await caller.groups.create()).group.id
+        async with api_of(caller) as api:
+            part = {"group": group, "capability": "weather.now", **OSLO}
+            whole = await started(api, subtasks=[part])
+            await until(lambda: caller.groups.known(group).last > 1)
+            await caller.groups.close_group(group)
+            await caller.groups.forget(group)
+            found = await ended(caller, api, whole)
+            assert (found["state"], found["may_have_run"]) == ("failed", True)
+            assert found["code"] == "lost"

@@ -39,6 +39,9 @@ class GroupOffer:
 
     results: list[Message] = field(default_factory=list)
 
+    is_said: bool = False
+    "The members of the group may have heard of it."
+
     @property
     def is_over(self) -> bool:
         """True when its executor reported a final state, or it was taken back."""
@@ -61,6 +64,7 @@ class GroupOffer:
             # It was offered before a restart.
             if exc.code is not InteractionFault.CONFLICT:
                 raise
+        self.is_said = True
         events = self.groups.watch(self.group, after=after, wanted=self._wants)
         try:
             async with (

@@ -116,6 +116,9 @@ class PlanWorker(Worker):
 
         self._offered: dict[int, GroupOffer] = {}
         self._starting: set[asyncio.Task[KnownTask]] = set()
+        self._ran: set[int] = set()
+        "Parts that somebody may have done of whom nothing more is heard or asked."
+
         self._told_parts: set[int] = set()
 
     async def _run(self) -> None:
@@ -173,7 +176,7 @@ class PlanWorker(Worker):
             TaskState.FAILED,
             code=wrong[0][1].code[:64] or "subtask_failed",
             reason=told[:500],
-            may_have_run=any(_may_have_run(one) for one in outcomes.values()),
+            may_have_run=bool(self._ran) or any(map(_may_have_run, outcomes.values())),
         )
 
     async def _carry(self, outcomes: dict[int, _Outcome]) -> TaskState:
@@ -240,6 +243,8 @@ class PlanWorker(Worker):
                     or not await self._is_repeatable(subtask, offer, task)
                 ):
                     break
+            if _may_have_run(outcome):
+                self._ran.add(index)
             passed.append(_passed(offer, outcome))
             attempt, known = attempt + 1, None
         if outcome.state == TaskState.COMPLETED or len(passed) < 2:
@@ -253,14 +258,21 @@ class PlanWorker(Worker):
 
     async def _offer(self, index: int, subtask: Subtask) -> _Outcome:
         """Have the first member of a group do a part that accepts it (GBZ-18)."""
+        offer: GroupOffer | None = None
+        key = f"offer/{index}"
+        was_said = key in (await self._sessions.conversation(self._log)).threads
         try:
             self._offered[index] = offer = self._offer_of(index, subtask)
             newest = self._daemon.groups.known(subtask.group).last
-            after = await self._kept(f"offer/{index}", str(newest))
+            after = await self._kept(key, str(newest))
             await offer.run(after=int(after), patience=self._max_wait)
         except TimeoutError:
             return _Outcome(TaskState.REJECTED, "no_peer", "no member accepted it")
         except (AnpError, InteractionError) as exc:
+            if was_said or (offer is not None and offer.is_said):
+                # A member may be at work, and nothing more is heard of it.
+                self._ran.add(index)
+                return _Outcome(TaskState.FAILED, "lost", str(exc), offer=offer)
             return _Outcome(TaskState.REJECTED, "no_peer", str(exc))
         end = offer.change
         assert end is not None, "it has ended"
@@ -418,9 +430,12 @@ class PlanWorker(Worker):
                 log = await self._log_of(session)
                 if log is None:
                     continue
-                if name in (await self._sessions.conversation(log)).tasks:
-                    self._begun[index] = attempt, await self._known(log, name)
-                    break
+                if name not in (await self._sessions.conversation(log)).tasks:
+                    continue
+                known = await self._known(log, name)
+                if self._begun.setdefault(index, (attempt, known))[0] != attempt:
+                    # The newest one was asked since this one did not do it.
+                    self._ran |= {index} if known.task.may_have_run else set()
         for message in await self._chronicle.said(self._log, self._task.id):
             if SUBTASK in message.metadata:
                 self._told_parts.add(message.metadata[SUBTASK])
@@ -475,9 +490,11 @@ def _passed(offer: _Offer, outcome: _Outcome) -> dict[str, str]:
 
 
 def _may_have_run(outcome: _Outcome) -> bool:
-    if outcome.offer is not None and outcome.offer.change is not None:
+    if outcome.offer is not None:
         change = outcome.offer.change
-        return change.may_have_run or change.state == TaskState.COMPLETED
-    if outcome.known is None or outcome.state == TaskState.REJECTED:
+        return change is not None and (
+            change.may_have_run or change.state == TaskState.COMPLETED
+        )
+    if outcome.known is None:
         return False
     return outcome.state == TaskState.COMPLETED or outcome.known.task.may_have_run
