@@ -8,10 +8,11 @@ everything joined, and ends with an error when the agent asks back.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +37,7 @@ from negotiation.exact_numbers import write_json
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
     from a2a.client import Client
-    from a2a.types.a2a_pb2 import SendMessageRequest
+    from a2a.types.a2a_pb2 import SendMessageRequest, StreamResponse
 
 __all__ = ["TaskTalk"]
 
@@ -118,7 +119,7 @@ class TaskTalk:
                 reply = await self._requester.ask(question)
                 record.go_on()
                 await self._follow(self._message(_reply_parts(reply), reply.action))
-        except (asyncio.CancelledError, ToolError):
+        except (asyncio.CancelledError, ToolError, AttachmentError):
             if not is_over(record.state):
                 await self._cancel()
             raise
@@ -137,7 +138,7 @@ class TaskTalk:
         record = self._record
         try:
             async with aclosing(self._client.send_message(request)) as events:  # type: ignore[type-var]  # it is a generator, typed as an iterator
-                async for event in events:
+                while (event := await self._next(events)) is not None:
                     await self._tell(record.add(event))
                     if record.settled:
                         break
@@ -156,6 +157,27 @@ class TaskTalk:
         except Exception as exc:
             # The library lets everything through that a wrong answer sets off.
             raise _translated(exc, started=bool(record.task_id)) from exc
+
+    async def _next(self, events: AsyncIterator[StreamResponse]) -> Any:
+        """Return the next event, or None after the last.
+
+        Whoever is cancelled before the agent named its task waits for the name a
+        little, since the agent is at work and cannot be told without.
+        """
+        if self._record.task_id:
+            return await anext(events, None)
+        coming = asyncio.ensure_future(_first(events))
+        try:
+            return await asyncio.shield(coming)
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(CANCEL_TIMEOUT):
+                    if (event := await coming) is not None:
+                        self._record.add(event)
+            raise
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
 
     async def _tell(self, news: News) -> None:
         found = self._record.context_id
@@ -240,6 +262,10 @@ class TaskTalk:
             text = "the input cannot be sent over A2A"
             raise ToolError(400, text, may_have_run=not is_first) from None
         return request
+
+
+async def _first(events: AsyncIterator[StreamResponse]) -> StreamResponse | None:
+    return await anext(events, None)
 
 
 def _parts_of(arguments: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Callable, Iterator
@@ -116,6 +117,57 @@ async def test_what_nobody_waits_for_is_cancelled_at_the_agent(agent: Agent) -> 
             await call(my, "shout", 0.5, text="hang")
         assert caught.value.code == 504
         assert (await call(my, "shout", text="cancelled"))["text"] == "yes"
+
+
+async def test_an_agent_that_breaks_off_once_is_told_that_nobody_waits() -> None:
+    web: list[Web] = []
+    asked: list[str] = []
+
+    def reply(one: Asked) -> bytes:
+        body = one.json()
+        asked.append(body["method"])
+        if asked[-1] == "GetTask":
+            return b""
+        task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+        result = {"task": task} if asked[-1] == "SendMessage" else task
+        return answer({"jsonrpc": "2.0", "id": body["id"], "result": result})
+
+    async with serving(agent_of(web, reply)) as found:
+        web.append(found)
+        async with attached("a2a", found.url) as my:
+            with pytest.raises(AttachmentError) as caught:
+                await call(my, "do", text="x")
+    assert caught.value.may_have_run
+    assert asked == ["SendMessage", "GetTask", "CancelTask"]
+
+
+async def test_an_agent_is_told_of_a_cancel_that_comes_before_it_named_its_task() -> (
+    None
+):
+    web: list[Web] = []
+    asked: list[str] = []
+    begun = asyncio.Event()
+
+    async def reply(one: Asked) -> bytes:
+        if one.method == "GET":
+            return answer(card(web[0].url))
+        body = one.json()
+        asked.append(body["method"])
+        begun.set()
+        await asyncio.sleep(0.2)
+        task = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+        result = {"task": task} if asked[-1] == "SendMessage" else task
+        return answer({"jsonrpc": "2.0", "id": body["id"], "result": result})
+
+    async with serving(reply) as found:
+        web.append(found)
+        async with attached("a2a", found.url) as my:
+            running = asyncio.create_task(call(my, "do", text="x"))
+            await begun.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+    assert asked == ["SendMessage", "CancelTask"]
 
 
 async def test_calls_go_to_another_host_only_if_the_owner_says_so() -> None:
