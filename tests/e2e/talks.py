@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from anp.channel.channel import Channel
 from anp.interaction.elements import (
     Message,
     MessagePurpose,
@@ -23,9 +26,10 @@ from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
+from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
 from anp.sidecar.tasks.sessions import KnownTask
 
-__all__ = ["AGENT", "Followed", "Talks", "talks_in"]
+__all__ = ["AGENT", "Followed", "Talks", "noted_channels", "talks_in"]
 
 AGENT = '''
 import asyncio
@@ -198,3 +202,16 @@ async def talks_in(
         for daemon in daemons:
             await stack.enter_async_context(daemon.running())
         yield Talks(*daemons)
+
+
+def noted_channels(monkeypatch: pytest.MonkeyPatch) -> list[Channel]:
+    """Return the channels that carry tasks, as they come."""
+    channels: list[Channel] = []
+
+    class Noted(A2aCarrier):
+        def __init__(self, sessions: Any, channel: Any, version: Any) -> None:
+            channels.append(channel)
+            super().__init__(sessions, channel, version)
+
+    monkeypatch.setattr("anp.sidecar.tasks.exchange.A2aCarrier", Noted)
+    return channels

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from anp.interaction.elements import Task
+from anp.interaction.elements import Part, Task
 from anp.interaction.states import TaskState
+from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
+from anp.sidecar.offer.gate import ApprovalPending
+from anp.sidecar.tasks.desk import TaskDesk
+from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.one_turn import OneTurn
 from tests.e2e.talks import AGENT, Talks, talks_in
 from tests.waiting import until
@@ -73,3 +77,79 @@ async def test_a_call_that_is_cancelled_over_a_stop_may_have_run(
         seen = await talks.follow(task)
         assert seen.end is not None
         assert (seen.end.state, seen.end.may_have_run) == ("canceled", True)
+
+
+async def pending(*_: Any) -> None:
+    raise ApprovalPending("wait")
+
+
+async def nowhere(*_: Any) -> None:
+    """Find no protocol for tasks at a peer."""
+
+
+async def given(talks: Talks, mark: Path, protocol: str = "") -> KnownTask:
+    """Give a task, and wait until the peer has it."""
+    task = await talks.caller.tasks.start_task(
+        talks.address,
+        capability="agent.pay",
+        parts=[Part.value({"file": str(mark)})],
+        protocol=protocol,
+    )
+    log = await talks.caller.tasks.sessions.conversation(task.log)
+    (peer,) = log.peers()
+    await until(lambda: not log.unacknowledged(peer))
+    return task
+
+
+async def cut(talks: Talks) -> None:
+    """End every connection over which tasks are talked of."""
+    for lines in [*talks.caller.tasks._exchange.lines._lines.values()]:
+        for line in [*lines]:
+            await line.channel.close("cut")
+
+
+@pytest.mark.parametrize("is_said", [False, True])
+@pytest.mark.parametrize("protocol", ["", GBZ_GROUPS_URI], ids=["any", "named"])
+async def test_a_task_that_the_peer_took_over_a_protocol_is_not_made_as_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, *, is_said: bool
+) -> None:
+    """The peer speaks none now; it said that it accepted the task, or only took it."""
+    async with talks_in(tmp_path, source=PAYS) as talks:
+        mark = tmp_path / "mark"
+        desk = talks.provider.tasks.desk
+        monkeypatch.setattr(desk._capabilities.gate, "admit", pending)
+        if not is_said:
+            monkeypatch.setattr(TaskDesk, "begin", lambda *_: None)
+        task = await given(talks, mark, protocol)
+        if is_said:
+            tasks = (await talks.caller.tasks.sessions.conversation(task.log)).tasks
+            await until(lambda: tasks[task.task.id].state == "accepted")
+        monkeypatch.setattr(talks.caller.tasks._exchange, "dial", nowhere)
+        await cut(talks)
+        seen = await talks.follow(task)
+        assert seen.end is not None
+        assert seen.states == ["accepted", "failed"]
+        assert (seen.end.code, seen.end.may_have_run) == ("no_protocol", True)
+        assert not mark.exists()
+
+
+async def test_a_task_that_the_peer_took_is_cancelled_without_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with talks_in(tmp_path, source=PAYS) as talks:
+        mark = tmp_path / "mark"
+        monkeypatch.setattr(TaskDesk, "begin", lambda *_: None)
+        task = await given(talks, mark)
+        cancelled = asyncio.Event()
+
+        async def late(*_: Any) -> None:
+            await cancelled.wait()
+
+        monkeypatch.setattr(talks.caller.tasks._exchange, "dial", late)
+        await cut(talks)
+        await talks.caller.tasks.cancel(task.id)
+        cancelled.set()
+        seen = await talks.follow(task)
+        assert seen.end is not None
+        assert (seen.end.state, seen.end.may_have_run) == ("canceled", True)
+        assert not mark.exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,13 @@ import pytest
 from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
 from anp.errors import CallError
-from anp.interaction.elements import Part, TaskChange
 from anp.protocols.a2a import A2A_URIS
-from anp.protocols.a2a.words import A2aMethod
 from anp.sidecar.calls.call import CallRequest
-from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
-from anp.sidecar.tasks.delivery.a2a_requests import A2aRequests, Refused
 from anp.wire.frames import ProtocolType
 from negotiation.need import Need
 from tests.clauses import clause
 from tests.e2e.house import House, house_in
-from tests.e2e.talks import AGENT, talks_in
+from tests.e2e.talks import AGENT, noted_channels, talks_in
 from tests.e2e.test_a2a_face import CALCULATE, SEED_REQUEST
 from tests.waiting import until
 
@@ -65,136 +60,6 @@ async def test_a_task_is_cancelled(tmp_path: Path, uri: str) -> None:
         seen = await talks.follow(task)
         assert seen.states[-1] == "canceled"
         await until(lambda: mark.read_text() == "began\nended\n")
-
-
-@pytest.mark.parametrize("uri", URIS)
-async def test_a_task_is_cancelled_before_the_peer_named_it(
-    tmp_path: Path, uri: str
-) -> None:
-    """The request waits for the id, since the peer would refuse one without."""
-    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
-        task = await talks.start("ticks", number=600, pause=0.05)
-        await talks.caller.tasks.cancel(task.id)
-        seen = await talks.follow(task)
-        assert seen.states[-1] == "canceled"
-        (theirs,) = await talks.provider.tasks.sessions.tasks()
-        assert theirs.task.state == "canceled"
-
-
-@pytest.mark.parametrize("uri", URIS)
-async def test_a_message_to_a_task_that_the_peer_has_not_named(
-    tmp_path: Path, uri: str
-) -> None:
-    """It waits as well: without the task's id it would start another one."""
-    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
-        task = await talks.start("book", seat="4A")
-        await talks.caller.tasks.send(task.id, [Part.text("yes")], metadata={})
-        seen = await talks.follow(task, answers=("yes",))
-        assert seen.results == [{"result": "4A: yes"}]
-        assert len(await talks.provider.tasks.sessions.tasks()) == 1
-
-
-@pytest.mark.parametrize("uri", URIS)
-async def test_a_refused_cancel_does_not_end_the_task(
-    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only the stream of the task tells how it goes on."""
-    refused: list[str] = []
-
-    def refuse(self: A2aRequests, method: A2aMethod, params: Any) -> Any:
-        if method is A2aMethod.CANCEL:
-            refused.append(params["id"])
-            params = {"id": "none"}
-        return ask(self, method, params)
-
-    ask = A2aRequests.ask
-    monkeypatch.setattr(A2aRequests, "ask", refuse)
-    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
-        task = await talks.start("ticks", number=20, pause=0.1)
-        await talks.caller.tasks.cancel(task.id)
-        seen = await talks.follow(task)
-        assert seen.states == ["accepted", "working", "completed"]
-        assert len(seen.results) == 20
-        assert refused
-        assert all(refused)
-
-
-def broken(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> None:
-    """Have the first request for a task end with an error after some answers.
-
-    Args:
-        answers: What comes in place of what the peer says; None is the peer's own.
-    """
-    ask = A2aRequests.ask
-    asked: list[A2aMethod] = []
-
-    async def broken_ask(self: A2aRequests, method: A2aMethod, params: Any) -> Any:
-        is_first = not asked
-        asked.append(method)
-        async with contextlib.aclosing(ask(self, method, params)) as results:
-            if not is_first:
-                async for result in results:
-                    yield result
-                return
-            for answer in answers:
-                told = await anext(results)
-                yield told if answer is None else answer
-            raise Refused("-32603", "an error of the peer's")
-
-    monkeypatch.setattr(A2aRequests, "ask", broken_ask)
-
-
-@pytest.mark.parametrize("uri", URIS)
-async def test_a_task_goes_on_after_an_error_in_its_stream(
-    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The peer has named it, so it can be asked how it goes."""
-    broken(monkeypatch, None)
-    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
-        seen = await talks.follow(await talks.start("ticks", number=30, pause=0.05))
-        assert seen.states[-1] == "completed"
-        assert len(seen.results) == 30
-
-
-async def test_a_task_whose_first_answer_cannot_be_read_may_have_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken(monkeypatch, {"tsk": 1})
-    async with talks_in(tmp_path, interaction__order=("urn:anpd:a2a:1.0",)) as talks:
-        seen = await talks.follow(await talks.start("ticks", number=30, pause=0.05))
-        assert seen.end is not None
-        assert seen.states == ["accepted", "failed"]
-        assert (seen.end.code, seen.end.may_have_run) == ("502", True)
-
-
-async def test_a_task_whose_first_answer_is_late_may_have_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("anp.sidecar.tasks.delivery.a2a_requests.PATIENCE", 0.0)
-    async with talks_in(tmp_path, interaction__order=("urn:anpd:a2a:1.0",)) as talks:
-        seen = await talks.follow(await talks.start("ticks", number=30, pause=0.05))
-        assert seen.end is not None
-        assert (seen.end.code, seen.end.may_have_run) == ("timeout", True)
-
-
-@pytest.mark.parametrize("uri", URIS)
-@pytest.mark.parametrize("whole", [False, True], ids=["task", "session"])
-async def test_a_task_that_waits_for_an_answer_is_cancelled(
-    tmp_path: Path, uri: str, *, whole: bool
-) -> None:
-    """By itself, or with its session; nobody follows it while it waits."""
-    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
-        task = await talks.start("book", seat="4A")
-        tasks = talks.caller.tasks
-        async for event in tasks.watch(task.log):
-            content = event.content
-            if isinstance(content, TaskChange) and content.state == "x-input-required":
-                break
-        await (tasks.close_session(task.log) if whole else tasks.cancel(task.id))
-        seen = await talks.follow(task)
-        assert seen.states[-1] == "canceled"
-        (theirs,) = await talks.provider.tasks.sessions.tasks()
-        assert theirs.task.state == "canceled"
 
 
 @pytest.mark.parametrize("uri", URIS)
@@ -264,40 +129,6 @@ async def test_push_and_other_versions_are_refused(tmp_path: Path) -> None:
         await channel.close("done")
 
 
-def noted_channels(monkeypatch: pytest.MonkeyPatch) -> list[Channel]:
-    """Return the channels that carry tasks, as they come."""
-    channels: list[Channel] = []
-
-    class Noted(A2aCarrier):
-        def __init__(self, sessions: Any, channel: Any, version: Any) -> None:
-            channels.append(channel)
-            super().__init__(sessions, channel, version)
-
-    monkeypatch.setattr("anp.sidecar.tasks.exchange.A2aCarrier", Noted)
-    return channels
-
-
-@clause("A2A-15", "A2A-22")
-@pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])
-async def test_a_task_goes_on_after_its_channel_broke(
-    tmp_path: Path, uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channels = noted_channels(monkeypatch)
-    async with talks_in(tmp_path, interaction__order=(uri,)) as talks:
-        task = await talks.start("ticks", number=30, pause=0.1)
-        await until(lambda: bool(channels))
-        following = asyncio.create_task(talks.follow(task))
-        await asyncio.sleep(1)
-        await channels[0].close("cut")
-        seen = await following
-        assert seen.states == ["accepted", "working", "completed"]
-        # Data of 0.3 is an object.
-        is_old = uri.endswith("0.3")
-        wanted = [{"value": one} if is_old else one for one in range(30)]
-        assert seen.results == wanted
-        assert len(channels) == 2
-
-
 LARGE = (
     f"import io\n{AGENT}"
     + '''
@@ -360,32 +191,6 @@ async def test_what_is_larger_than_a_frame_comes_in_pieces_or_is_an_error(
         seen = await following
         assert seen.states == ["accepted", "working", "completed"]
         assert seen.results == [str(one) * 10_000 for one in range(12)]
-
-
-@clause("A2A-15")
-@pytest.mark.parametrize("is_told_of", [False, True])
-async def test_a_task_that_the_peer_has_forgotten_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_told_of: bool
-) -> None:
-    """It may have run, also where the peer forgot it before it said anything of it."""
-    channels = noted_channels(monkeypatch)
-    async with talks_in(tmp_path, interaction__order=("urn:anpd:a2a:1.0",)) as talks:
-        task = await talks.start("ticks", number=600, pause=0.05)
-        following = asyncio.create_task(talks.follow(task))
-        sessions = talks.provider.tasks.sessions
-        async with asyncio.timeout(10):
-            # Nobody tells of it.
-            while not (known := await sessions.tasks()):  # noqa: ASYNC110
-                await asyncio.sleep(0)
-        if is_told_of:
-            log = await talks.caller.tasks.sessions.conversation(task.log)
-            await until(lambda: log.tasks[task.task.id].state == "working")
-        await talks.provider.tasks.delete(known[0].log)
-        await channels[-1].close("cut")
-        seen = await following
-        assert seen.end is not None
-        assert seen.states[-1] == "failed"
-        assert (seen.end.code, seen.end.may_have_run) == ("-32001", True)
 
 
 @pytest.mark.parametrize("uri", ["urn:anpd:a2a:0.3", "urn:anpd:a2a:1.0"])

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Final
 
 from anp.errors import UnknownError
 from anp.interaction.conversation import Conversation
@@ -25,6 +26,7 @@ __all__ = [
     "Act",
     "KnownTask",
     "Maker",
+    "NO_PROTOCOL",
     "NoTask",
     "LiveSession",
     "event_in",
@@ -37,6 +39,8 @@ __all__ = [
     "utc_now",
 ]
 
+NO_PROTOCOL: Final = "no_protocol"
+"Code of a task whose peer does not know the protocol of its session, or no longer."
 
 Act = Callable[[Conversation], Step]
 "One input of a session's machine."

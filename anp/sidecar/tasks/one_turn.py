@@ -10,8 +10,9 @@ import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from anp.errors import CallError
 from anp.interaction.conversation import Conversation
@@ -25,12 +26,14 @@ from anp.interaction.elements import (
     TaskChange,
 )
 from anp.interaction.errors import InteractionError, InteractionFault
-from anp.interaction.operations import MessageSend, Operation, TaskUpdate
+from anp.interaction.operations import MessageSend, Operation, TaskCreate, TaskUpdate
 from anp.interaction.states import TaskState, is_started, is_terminal
+from anp.interaction.step import Step
 from anp.sidecar.bound.updates import UpdateSink, UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.chronicle import created
+from anp.sidecar.tasks.known import NO_PROTOCOL
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 
@@ -41,8 +44,11 @@ logger = logging.getLogger(__name__)
 INTERRUPTED = "interrupted"
 "Code of a task whose call was lost with the daemon."
 
-NO_PROTOCOL = "no_protocol"
-"Code of a task whose peer does not know the protocol that was named for it."
+NEW: Final = "new "
+"Before the id of a task, in the names of a session: no protocol for tasks took it."
+
+PAGE: Final = 64
+"Operations that are read from a log at a time."
 
 
 class OneTurn:
@@ -66,9 +72,7 @@ class OneTurn:
         Args:
             address: The peer's address for calls.
         """
-        conversation = await self._sessions.conversation(log)
-        for one in conversation.peers():
-            await self._sessions.acknowledge_all(log, sender=one)
+        conversation = await self._take_new(log)
         for task in conversation.unfinished:
             key = log, task.id
             running = self._running.get(key)
@@ -77,9 +81,14 @@ class OneTurn:
                 running.cancel()
             if running or task.executor not in conversation.peers():
                 continue
+            if task.state == TaskState.HELD:
+                continue
+            is_new = NEW + task.id in conversation.threads
             if task.cancel_requested:
-                ran = is_started(task.state)
+                ran = not is_new or is_started(task.state)
                 await self._change(log, task, TaskState.CANCELED, may_have_run=ran)
+            elif not is_new:
+                await self._lose(log, task, "the peer speaks no protocol for tasks now")
             elif is_started(task.state):
                 await self._change(
                     log,
@@ -89,11 +98,46 @@ class OneTurn:
                     reason="the daemon ended while the call was under way",
                     may_have_run=True,
                 )
-            elif task.state != TaskState.HELD:
+            else:
                 whole = await created(self._sessions, log, task.id) or task
                 running = asyncio.create_task(self._guarded(log, whole, address))
                 self._running[key] = running
                 running.add_done_callback(partial(self._ended, key))
+
+    async def _take_new(self, log: str) -> Conversation:
+        """Note the tasks of which the peer was told nothing, and tell it nothing more.
+
+        The others it took over another protocol.
+        """
+        conversation = await self._sessions.conversation(log)
+        for peer in conversation.peers():
+            while sends := await self._sessions.untold(log, peer, after=0, limit=PAGE):
+                tasks = [
+                    send.operation.task.id
+                    for send in sends
+                    if isinstance(send.operation, TaskCreate)
+                ]
+                for send in sends:
+                    await self._sessions.acknowledge(log, sender=peer, ref=send.ref)
+                if tasks:
+                    # This stores both.
+                    await self._sessions.apply(log, partial(_note_new, tasks))
+            await self._sessions.acknowledge_all(log, sender=peer)
+        return await self._sessions.conversation(log)
+
+    async def _lose(self, log: str, task: Task, reason: str) -> None:
+        """End a task of which nothing more is heard."""
+        if task.state == TaskState.REQUESTED:
+            # The peer had it, whatever it told of it before.
+            await self._change(log, task, TaskState.ACCEPTED)
+        await self._change(
+            log,
+            task,
+            TaskState.FAILED,
+            code=NO_PROTOCOL,
+            reason=reason,
+            may_have_run=True,
+        )
 
     def _ended(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
@@ -101,17 +145,15 @@ class OneTurn:
     async def refuse(self, log: str, reason: str) -> None:
         """End the tasks of a session that the peer cannot be told of."""
         self._sessions.refused(log, reason)
-        conversation = await self._sessions.conversation(log)
-        for one in conversation.peers():
-            await self._sessions.acknowledge_all(log, sender=one)
+        conversation = await self._take_new(log)
         for task in conversation.unfinished:
             if task.state == TaskState.HELD:
                 continue
-            # Before it knew the protocol better than now.
-            ran = task.state != TaskState.REQUESTED
-            state = TaskState.FAILED if ran else TaskState.REJECTED
+            if NEW + task.id not in conversation.threads:
+                await self._lose(log, task, reason)
+                continue
             await self._change(
-                log, task, state, code=NO_PROTOCOL, reason=reason, may_have_run=ran
+                log, task, TaskState.REJECTED, code=NO_PROTOCOL, reason=reason
             )
 
     async def _guarded(self, log: str, task: Task, address: str) -> None:
@@ -217,6 +259,18 @@ class OneTurn:
             )
 
         await self._sessions.apply(log, take)
+
+
+def _note_new(tasks: Sequence[str], conversation: Conversation) -> Step:
+    """Note tasks as new, unless the peer said something of them."""
+    threads = conversation.threads
+    for name in tasks:
+        if conversation.tasks[name].state == TaskState.REQUESTED:
+            threads[NEW + name] = "1"
+    for key in [one for one in threads if one.startswith(NEW)]:
+        if is_terminal(conversation.tasks[key.removeprefix(NEW)].state):
+            del threads[key]
+    return Step(is_head_changed=True)
 
 
 def _arguments(task: Task) -> dict[str, Any] | None:

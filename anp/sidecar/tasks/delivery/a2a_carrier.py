@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
@@ -30,11 +31,9 @@ from anp.interaction.operations import (
     MessageSend,
     Operation,
     Send,
-    SessionClose,
-    TaskCancel,
     TaskCreate,
 )
-from anp.interaction.states import TaskState, is_pause
+from anp.interaction.states import TaskState, is_pause, is_terminal
 from anp.interaction.step import Step
 from anp.protocols.a2a.calls import skill_part
 from anp.protocols.a2a.objects import (
@@ -54,6 +53,7 @@ from anp.protocols.a2a.words import (
 from anp.protocols.a2a.writer import write_message
 from anp.sidecar.tasks.delivery.a2a_requests import UNANSWERED, A2aRequests, Refused
 from anp.sidecar.tasks.delivery.a2a_task import TaskAtPeer
+from anp.sidecar.tasks.known import NO_PROTOCOL
 from anp.sidecar.tasks.sessions import Sessions
 
 __all__ = ["A2aCarrier"]
@@ -84,6 +84,21 @@ TOO_LARGE: Final = str(A2aFault.RESULT_TOO_LARGE.code)
 LOST: Final = frozenset({TOO_LARGE, str(A2aFault.TASK_NOT_FOUND.code)})
 "Codes of errors after which nothing more is heard of a task."
 
+CANCEL_AGAIN: Final = 5.0
+"Seconds until a cancel that failed at the peer is sent again."
+
+FINAL: Final = frozenset(
+    str(one.code)
+    for one in (
+        A2aFault.METHOD,
+        A2aFault.PARAMS,
+        A2aFault.TASK_NOT_FOUND,
+        A2aFault.TASK_NOT_CANCELABLE,
+        A2aFault.UNSUPPORTED_OPERATION,
+    )
+)
+"Codes of errors that a cancel would have again."
+
 
 class A2aCarrier:
     """Carries tasks of ours over one channel; see `run`."""
@@ -100,6 +115,8 @@ class A2aCarrier:
         self._told: dict[str, int] = {}
         self._asked_for: dict[tuple[str, str], float] = {}
         "Times at which tasks that wait for an answer were looked at."
+        self._cancels: dict[tuple[str, str], float] = {}
+        "Times at which tasks that were cancelled are cancelled again."
 
     async def run(self, logs: Callable[[], list[str]]) -> None:
         """Carry what is in sessions until there are none, or the channel ends.
@@ -111,7 +128,7 @@ class A2aCarrier:
         try:
             while self._channel.open and (found := logs()):
                 for log in found:
-                    await self._look(log)
+                    await self._look_unless_deleted(log)
                 # What is new stands in logs; no single event tells of all of them.
                 await asyncio.sleep(LOOK)
         except ChannelClosed as exc:
@@ -140,44 +157,65 @@ class A2aCarrier:
 
     # What the peer is told.
 
+    async def _look_unless_deleted(self, log: str) -> None:
+        try:
+            await self._look(log)
+        except InteractionError as exc:
+            if exc.code != InteractionFault.UNKNOWN_SESSION:
+                raise
+
     async def _look(self, log: str) -> None:
         conversation = await self._sessions.conversation(log)
         peer = conversation.session.participants[0].id
         after = self._told.get(log, 0)
-        for send in await self._sessions.untold(log, peer, after=after, limit=PAGE):
+        sends = await self._sessions.untold(log, peer, after=after, limit=PAGE)
+        for send in sends:
             if self._is_early(log, conversation, send.operation):
                 break
             self._told[log] = send.ref
             if not await self._tell(log, send):
                 await self._sessions.acknowledge(log, sender=peer, ref=send.ref)
+        for name in [name for at, name in self._cancels if at == log]:
+            if is_terminal(conversation.tasks[name].state):
+                del self._cancels[log, name]
         for task in conversation.unfinished:
-            key = log, task.id
             remote = conversation.threads.get(TASK + task.id)
-            if not is_pause(task.state):
-                self._asked_for.pop(key, None)
-            elif time.monotonic() < self._asked_for.get(key, 0.0) + PAUSED:
-                continue
-            if remote and key not in self._following:
-                # Begun over another channel, or its question ended the stream.
-                self._asked_for[key] = time.monotonic()
-                known = await TaskAtPeer.read(self._sessions, log, task)
-                self._begin(known, self._resumed(remote), 0)
+            if remote:
+                await self._look_at(log, task, remote)
+            elif (log, task.id) not in self._following and not (
+                task.state == TaskState.HELD
+                or (task.state == TaskState.REQUESTED and sends)
+            ):
+                # The peer was given it over another protocol.
+                known = TaskAtPeer(self._sessions, log, task)
+                words = "nothing is heard of it over A2A, which the peer speaks now"
+                await self._refused(known, NO_PROTOCOL, words, 0)
+
+    async def _look_at(self, log: str, task: Task, remote: str) -> None:
+        """Cancel a task that the peer named, and ask for it, where that is to be."""
+        key = log, task.id
+        if task.cancel_requested:
+            await self._cancel(key, task, remote)
+        if not is_pause(task.state):
+            self._asked_for.pop(key, None)
+        elif time.monotonic() < self._asked_for.get(key, 0.0) + PAUSED:
+            return
+        if key not in self._following:
+            # Begun over another channel, or its question ended the stream.
+            self._asked_for[key] = time.monotonic()
+            known = await TaskAtPeer.read(self._sessions, log, task)
+            self._begin(known, self._resumed(remote), 0)
 
     def _is_early(
         self, log: str, conversation: Conversation, operation: Operation
     ) -> bool:
         """Return whether an operation is about a task that the peer is yet to name."""
         match operation:
-            case TaskCancel(task=name) | MessageSend(message=Message(task=name)):
-                names = {name}
-            case SessionClose():
-                names = {one.id for one in conversation.unfinished}
+            case MessageSend(message=Message(task=name)):
+                is_named = TASK + name in conversation.threads
+                return (log, name) in self._following and not is_named
             case _:
                 return False
-        return any(
-            (log, name) in self._following and TASK + name not in conversation.threads
-            for name in names
-        )
 
     async def _tell(self, log: str, send: Send) -> bool:
         """Tell an operation; return whether its acknowledgement follows later."""
@@ -191,17 +229,10 @@ class A2aCarrier:
                 TASK + first.task in conversation.threads
             ):
                 task = conversation.tasks[first.task]
-            case TaskCancel(task=name) if TASK + name in conversation.threads:
-                await self._cancel(log, conversation, name, send.ref)
-                return True
-            case SessionClose():
-                for task in conversation.unfinished:
-                    if TASK + task.id in conversation.threads:
-                        await self._cancel(log, conversation, task.id, 0)
-                return False
             case _:
-                # Sessions and registrations are nothing that A2A has. A task that the
-                # peer named is there, and one that it never named has ended.
+                # Sessions and registrations are nothing that A2A has, and a task says
+                # itself that it is to be cancelled. One that the peer named is there,
+                # and one that it never named has ended.
                 return False
         await self._say(conversation, log, task, first, send.ref)
         return True
@@ -238,13 +269,26 @@ class A2aCarrier:
         known = await TaskAtPeer.read(self._sessions, log, task)
         self._begin(known, self._requests.ask(method, params), ref, beside=beside)
 
-    async def _cancel(
-        self, log: str, conversation: Conversation, name: str, ref: int
-    ) -> None:
-        known = await TaskAtPeer.read(self._sessions, log, conversation.tasks[name])
-        request = {"id": conversation.threads[TASK + name]}
-        asked = self._requests.ask(A2aMethod.CANCEL, request)
-        self._begin(known, asked, ref, beside=True)
+    async def _cancel(self, key: tuple[str, str], task: Task, remote: str) -> None:
+        """Ask for the end of a task, if that was not done or failed a while ago."""
+        if time.monotonic() >= self._cancels.get(key, 0.0):
+            self._cancels[key] = math.inf
+            known = await TaskAtPeer.read(self._sessions, key[0], task)
+            self._begin(known, self._cancelled(key, remote), 0, beside=True)
+
+    async def _cancelled(
+        self, key: tuple[str, str], remote: str
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the answer to a cancel."""
+        asked = self._requests.ask(A2aMethod.CANCEL, {"id": remote})
+        try:
+            async with contextlib.aclosing(asked) as found:
+                async for result in found:
+                    yield result
+        except Refused as exc:
+            if exc.code not in FINAL:
+                self._cancels[key] = time.monotonic() + CANCEL_AGAIN
+            raise
 
     # What the peer tells.
 
@@ -272,6 +316,9 @@ class A2aCarrier:
     def _forget(self, key: tuple[str, str], work: asyncio.Task[None]) -> None:
         if self._following.get(key) is work:
             del self._following[key]
+        if not work.cancelled() and (exc := work.exception()) is not None:
+            # As when its session was deleted meanwhile.
+            logger.info("a task of a peer is followed no more: %s", exc)
 
     async def _follow(
         self,
@@ -334,7 +381,7 @@ class A2aCarrier:
             conversation.threads[TASK + task.id] = name
             if context:
                 conversation.threads[CONTEXT] = context
-            return Step()
+            return Step(is_head_changed=True)
 
         await self._sessions.apply(log, keep)
 
