@@ -23,8 +23,12 @@ from tests.soak.trouble import Event, Trouble, plan
 PEERS_IN_PROCESS = 10
 "A process with more peers would have less than its share of a core for each."
 
-EARLY = 0.3
-"Part of the run in which peers call one capability after the other, to agree on all."
+EARLY = 0.45
+"""Part of the run in which peers call one capability after the other, to agree on all.
+
+It lasts longer than the kills of the daemon, so that its last life has used each
+agreement before the second half begins, whose growth is judged.
+"""
 
 CALM = 2.0
 "Quiet after a trouble, as a multiple of its time: a slow machine needs calls as well."
