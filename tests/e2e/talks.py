@@ -213,5 +213,5 @@ def noted_channels(monkeypatch: pytest.MonkeyPatch) -> list[Channel]:
             channels.append(channel)
             super().__init__(sessions, channel, version)
 
-    monkeypatch.setattr("anp.sidecar.tasks.exchange.A2aCarrier", Noted)
+    monkeypatch.setattr("anp.sidecar.tasks.delivery.without_lines.A2aCarrier", Noted)
     return channels

@@ -11,15 +11,19 @@ from typing import Any
 import httpx
 import pytest
 
-from anp.interaction.elements import Task
+from anp.errors import CallError, ErrorKind
+from anp.interaction.elements import Task, TaskChange
 from anp.interaction.plan import Subtask, TaskPlan
+from anp.interaction.states import TaskState
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.plans import worker
+from anp.sidecar.plans.group_offer import GroupOffer
 from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.known import Maker
+from anp.sidecar.tasks.work.worker import Worker
 from tests.clauses import clause
 from tests.e2e.neighbours import address, introduce, neighbours_in
 from tests.waiting import until
@@ -242,6 +246,73 @@ async def test_work_of_a_candidate_is_not_forgotten_when_the_next_has_none(
             await two.tasks.resume()
             found = await ended(two, api, whole)
             assert (found["state"], found["may_have_run"]) == ("failed", True)
+
+
+@clause("GBZ-62")
+async def test_a_cancelled_plan_says_that_a_part_may_have_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with neighbours_in(tmp_path, "one") as all_of:
+        caller, one = all_of.values()
+        await introduce(caller, one=one)
+        begun, begin = asyncio.Event(), Worker.begin
+
+        async def begins(self: Worker) -> bool:
+            found = await begin(self)
+            begun.set()
+            await asyncio.Event().wait()
+            return found
+
+        monkeypatch.setattr(Worker, "begin", begins)
+        async with api_of(caller) as api:
+            whole = await started(
+                api, candidates=["one"], capability="weather.now", **OSLO
+            )
+            await begun.wait()
+            assert (await api.post(f"/v1/tasks/{whole}/cancel", json={})).is_success
+            found = await ended(caller, api, whole)
+            assert (found["state"], found["may_have_run"]) == ("canceled", True)
+
+
+@clause("GBZ-18")
+@pytest.mark.parametrize("how", ["deadline", "silence", "refused", "nobody"])
+async def test_an_offer_that_may_be_at_work_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A member works past the deadline, the hub is silent, or we fail after it."""
+    monkeypatch.setattr("anp.sidecar.plans.group_offer.SETTLING", 0.5)
+    timeout = None
+
+    def accepted(self: GroupOffer, event: Any) -> None:
+        self.executor = "did:web:member"
+        self.change = TaskChange(task=self.task.id, state=TaskState.WORKING)
+
+    if how == "deadline":
+        monkeypatch.setattr(GroupOffer, "_take", accepted)
+        timeout = 1
+    elif how == "silence":
+        monkeypatch.setattr(GroupOffer, "_take", lambda self, event: None)
+    settings = {"caller": {"interaction.max_wait": 1}}
+    async with neighbours_in(tmp_path, settings=settings) as all_of:
+        (caller,) = all_of.values()
+        group = (await caller.groups.create()).group.id
+        say = caller.groups.say
+
+        async def failing(*given: Any) -> Any:
+            await say(*given)
+            raise CallError(ErrorKind.PEER_UNREACHABLE, "an error after it was said")
+
+        if how == "refused":
+            monkeypatch.setattr(caller.groups, "say", failing)
+        async with api_of(caller) as api:
+            part = {"group": group, "capability": "weather.now", **OSLO}
+            more = {"timeout": timeout} if timeout else {}
+            whole = await started(api, subtasks=[part], **more)
+            found = await ended(caller, api, whole)
+            assert found["state"] == "failed"
+            assert found["may_have_run"] is (how != "nobody")
+            codes = {"deadline": "deadline", "nobody": "no_peer"}
+            assert found["code"] == codes.get(how, "lost")
 
 
 @clause("GBZ-18")

@@ -12,9 +12,9 @@ from anp.interaction.elements import Part, Task
 from anp.interaction.states import TaskState
 from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
 from anp.sidecar.offer.gate import ApprovalPending
+from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.known import KnownTask
-from anp.sidecar.tasks.one_turn import OneTurn
 from tests.e2e.talks import AGENT, Talks, talks_in
 from tests.waiting import until
 
@@ -153,3 +153,25 @@ async def test_a_task_that_the_peer_took_is_cancelled_without_a_call(
         assert seen.end is not None
         assert (seen.end.state, seen.end.may_have_run) == ("canceled", True)
         assert not mark.exists()
+
+
+async def test_a_session_that_is_deleted_before_its_turn_disturbs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with talks_in(tmp_path, interaction__order=()) as talks:
+        one = await talks.start("ticks", number=20, pause=0.05)
+        two = await talks.start("ticks", number=600, pause=0.05)
+        log = await talks.caller.tasks.sessions.conversation(two.log)
+        await until(lambda: log.tasks[two.task.id].state == "working")
+        carry, deleted = OneTurn.carry, asyncio.Event()
+
+        async def late(self: OneTurn, log: str, address: str, **more: Any) -> None:
+            if log == two.log and not deleted.is_set():
+                deleted.set()
+                await talks.caller.tasks.delete(two.log)
+            await carry(self, log, address, **more)
+
+        monkeypatch.setattr(OneTurn, "carry", late)
+        await deleted.wait()
+        assert (await talks.follow(one)).states[-1] == "completed"
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
+from typing import Final
 
 from anp.errors import AnpError
 from anp.interaction.elements import Message, MessagePurpose, Task, TaskChange
@@ -16,6 +17,9 @@ from anp.sidecar.groups.service import GroupService
 from anp.sidecar.groups.shelf import StoredEvent
 
 __all__ = ["GroupOffer"]
+
+SETTLING: Final = 10.0
+"Seconds in which a group tells what became of an offer that was taken back."
 
 
 @dataclass(slots=True)
@@ -55,16 +59,32 @@ class GroupOffer:
             patience: Seconds for which somebody has to accept it.
 
         Raises:
-            AnpError: The group is not there, or refuses the offer.
+            AnpError: The group is not there, or refuses the offer, or does not tell
+                in time if somebody accepted it.
             TimeoutError: Nobody accepted it; it is taken back.
         """
+        self.is_said = True
         try:
             await self.groups.say(self.group, self.task)
         except InteractionError as exc:
             # It was offered before a restart.
             if exc.code is not InteractionFault.CONFLICT:
+                self.is_said = False
                 raise
-        self.is_said = True
+        if await self._follow(after, patience):
+            return
+        await self.cancel()
+        # The hub's order says which was first: our word, or a member's acceptance.
+        if not await self._follow(after, SETTLING):
+            raise InteractionError(
+                InteractionFault.CLOSED, "the hub does not say if somebody accepted it"
+            )
+        if not self.executor:
+            raise TimeoutError
+
+    async def _follow(self, after: int, patience: float) -> bool:
+        """Follow the task to its end; False if nobody accepts it in time."""
+        self.results.clear()
         events = self.groups.watch(self.group, after=after, wanted=self._wants)
         try:
             async with (
@@ -76,10 +96,9 @@ class GroupOffer:
                     if self.executor:
                         waiting.reschedule(None)
                     if self.is_over:
-                        return
+                        return True
         except TimeoutError:
-            await self.cancel()
-            raise
+            return False
         raise InteractionError(InteractionFault.CLOSED, "the group is here no more")
 
     async def cancel(self) -> None:

@@ -41,6 +41,7 @@ from anp.sidecar.groups.service import GroupService
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.plans.group_offer import GroupOffer
+from anp.sidecar.plans.outcome import PartOffer, PartOutcome
 from anp.sidecar.plans.results import contents_of
 from anp.sidecar.tasks.chronicle import Chronicle, results
 from anp.sidecar.tasks.known import KnownTask, Maker
@@ -75,31 +76,6 @@ class PeerAccess:
     groups: GroupService
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """One candidate of a part."""
-
-    address: str
-    capability: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The end of one part."""
-
-    state: str
-    code: str = ""
-    reason: str = ""
-    known: KnownTask | None = None
-    "The last task for it; None when none was begun."
-
-    offer: GroupOffer | None = None
-    "The offer to a group, if that is how it was done."
-
-    passed: tuple[dict[str, str], ...] = ()
-    "The candidates before that did not take it, with their reasons."
-
-
 class PlanWorker(Worker):
     """One plan, from its beginning to its end."""
 
@@ -130,7 +106,8 @@ class PlanWorker(Worker):
             await self._find_begun(conversation)
             if task.cancel_requested:
                 await self._cancel_rest()
-                await self._over(TaskState.CANCELED)
+                ran = self._is_given_away
+                await self._over(TaskState.CANCELED, may_have_run=ran)
                 return
         else:
             await self._report.change(TaskState.WORKING)
@@ -139,13 +116,20 @@ class PlanWorker(Worker):
         except BaseException as exc:
             # When the daemon stops, the parts go on, and so does the plan later.
             if self._ending is not None or not isinstance(exc, asyncio.CancelledError):
+                self._started = self._is_given_away
                 await self._cancel_rest()
             raise
+
+    @property
+    def _is_given_away(self) -> bool:
+        """True if somebody may have done a part, or be at it."""
+        accepted = any(one.executor for one in self._offered.values())
+        return bool(self._begun or self._ran) or accepted
 
     async def _in_time(self) -> None:
         deadline = self._plan.deadline
         left = None if deadline is None else max(0.0, deadline - time.time())
-        outcomes: dict[int, _Outcome] = {}
+        outcomes: dict[int, PartOutcome] = {}
         try:
             async with asyncio.timeout(left):
                 state = await self._carry(outcomes)
@@ -155,7 +139,7 @@ class PlanWorker(Worker):
                 TaskState.FAILED,
                 code="deadline",
                 reason="the time for the whole was over",
-                may_have_run=bool(self._begun),
+                may_have_run=self._is_given_away,
             )
             return
         # Before the end, so that a kill in between leaves nothing at work.
@@ -176,10 +160,11 @@ class PlanWorker(Worker):
             TaskState.FAILED,
             code=wrong[0][1].code[:64] or "subtask_failed",
             reason=told[:500],
-            may_have_run=bool(self._ran) or any(map(_may_have_run, outcomes.values())),
+            may_have_run=bool(self._ran)
+            or any(one.may_have_run for one in outcomes.values()),
         )
 
-    async def _carry(self, outcomes: dict[int, _Outcome]) -> TaskState:
+    async def _carry(self, outcomes: dict[int, PartOutcome]) -> TaskState:
         """Give the parts away, and return how the whole ends.
 
         Args:
@@ -187,7 +172,7 @@ class PlanWorker(Worker):
         """
         waiting = list(enumerate(self._plan.subtasks))
         states: list[str] = [TaskState.HELD for _ in waiting]
-        running: dict[asyncio.Task[_Outcome], int] = {}
+        running: dict[asyncio.Task[PartOutcome], int] = {}
         try:
             while True:
                 while waiting and len(running) < self._plan.at_a_time:
@@ -217,14 +202,16 @@ class PlanWorker(Worker):
             # What was being stored is known afterwards, and so can be cancelled.
             await asyncio.gather(*running, *self._starting, return_exceptions=True)
 
-    async def _give_away(self, index: int, subtask: Subtask) -> _Outcome:
+    async def _give_away(self, index: int, subtask: Subtask) -> PartOutcome:
         """Have the first candidate do a part that takes it (GBZ-62)."""
         if subtask.group:
             return await self._offer(index, subtask)
         offers = await self._offers(index, subtask)
         attempt, known = self._begun.get(index, (0, None))
         passed: list[dict[str, str]] = []
-        outcome = _Outcome(TaskState.REJECTED, "no_peer", await self._nobody(subtask))
+        outcome = PartOutcome(
+            TaskState.REJECTED, "no_peer", await self._nobody(subtask)
+        )
         while attempt < len(offers):
             offer = offers[attempt]
             try:
@@ -233,19 +220,19 @@ class PlanWorker(Worker):
             except AnpError as exc:
                 code = exc.kind.value if isinstance(exc, CallError) else "unknown"
                 reason = exc.detail if isinstance(exc, CallError) else str(exc)
-                outcome = _Outcome(TaskState.REJECTED, code, reason)
+                outcome = PartOutcome(TaskState.REJECTED, code, reason)
             else:
                 known = await self._ended(known)
                 task = known.task
-                outcome = _Outcome(task.state, task.code, task.reason, known)
+                outcome = PartOutcome(task.state, task.code, task.reason, known)
                 if not goes_on(task, repeatable=False) and (
                     not goes_on(task, repeatable=True)
                     or not await self._is_repeatable(subtask, offer, task)
                 ):
                     break
-            if _may_have_run(outcome):
+            if outcome.may_have_run:
                 self._ran.add(index)
-            passed.append(_passed(offer, outcome))
+            passed.append(outcome.passed_by(offer))
             attempt, known = attempt + 1, None
         if outcome.state == TaskState.COMPLETED or len(passed) < 2:
             return replace(outcome, passed=tuple(passed))
@@ -256,7 +243,7 @@ class PlanWorker(Worker):
             outcome = replace(outcome, reason=f"nobody took it: {reasons}")
         return replace(outcome, passed=tuple(passed))
 
-    async def _offer(self, index: int, subtask: Subtask) -> _Outcome:
+    async def _offer(self, index: int, subtask: Subtask) -> PartOutcome:
         """Have the first member of a group do a part that accepts it (GBZ-18)."""
         offer: GroupOffer | None = None
         key = f"offer/{index}"
@@ -267,16 +254,16 @@ class PlanWorker(Worker):
             after = await self._kept(key, str(newest))
             await offer.run(after=int(after), patience=self._max_wait)
         except TimeoutError:
-            return _Outcome(TaskState.REJECTED, "no_peer", "no member accepted it")
+            return PartOutcome(TaskState.REJECTED, "no_peer", "no member accepted it")
         except (AnpError, InteractionError) as exc:
             if was_said or (offer is not None and offer.is_said):
                 # A member may be at work, and nothing more is heard of it.
                 self._ran.add(index)
-                return _Outcome(TaskState.FAILED, "lost", str(exc), offer=offer)
-            return _Outcome(TaskState.REJECTED, "no_peer", str(exc))
+                return PartOutcome(TaskState.FAILED, "lost", str(exc), offer=offer)
+            return PartOutcome(TaskState.REJECTED, "no_peer", str(exc))
         end = offer.change
         assert end is not None, "it has ended"
-        return _Outcome(end.state, end.code, end.reason, offer=offer)
+        return PartOutcome(end.state, end.code, end.reason, offer=offer)
 
     def _offer_of(self, index: int, subtask: Subtask) -> GroupOffer:
         name, groups = self._names(index, 0)[1], self._daemon.groups
@@ -312,10 +299,10 @@ class PlanWorker(Worker):
             await self._report.apply(keep)
         return kept or value
 
-    async def _offers(self, index: int, subtask: Subtask) -> list[_Offer]:
+    async def _offers(self, index: int, subtask: Subtask) -> list[PartOffer]:
         """Return the candidates; those that were found stay the same ones."""
         if subtask.peers:
-            return [_Offer(one, subtask.capability) for one in subtask.peers]
+            return [PartOffer(one, subtask.capability) for one in subtask.peers]
         conversation = await self._sessions.conversation(self._log)
         key = f"candidates/{index}"
         kept = conversation.threads.get(key)
@@ -328,14 +315,16 @@ class PlanWorker(Worker):
             self._daemon.candidates.choose(found[0])
             # Before the first is asked: after a restart the order may be another.
             kept = await self._kept(key, json.dumps(offers))
-        return [_Offer(address, name) for address, name in json.loads(kept)]
+        return [PartOffer(address, name) for address, name in json.loads(kept)]
 
     async def _nobody(self, subtask: Subtask) -> str:
         if not subtask.find:
             return "it has no candidates"
         return f"no allowed peer publishes {subtask.find[:80]!r} now"
 
-    async def _is_repeatable(self, subtask: Subtask, offer: _Offer, task: Task) -> bool:
+    async def _is_repeatable(
+        self, subtask: Subtask, offer: PartOffer, task: Task
+    ) -> bool:
         """Tell if a second run of what may have run does no more than the first."""
         found = await self._daemon.candidates.find(offer.capability or subtask.find)
         agent = agent_name(task.executor)
@@ -344,7 +333,7 @@ class PlanWorker(Worker):
     # One part at one candidate
 
     async def _start(
-        self, index: int, attempt: int, offer: _Offer, is_one_of_many: bool
+        self, index: int, attempt: int, offer: PartOffer, is_one_of_many: bool
     ) -> KnownTask:
         target = await self._daemon.finder.find(offer.address, trust_first_use=False)
         problem = loop_problem(
@@ -360,7 +349,7 @@ class PlanWorker(Worker):
         starting.add_done_callback(self._starting.discard)
         return await asyncio.shield(starting)
 
-    async def _store(self, index: int, attempt: int, offer: _Offer) -> KnownTask:
+    async def _store(self, index: int, attempt: int, offer: PartOffer) -> KnownTask:
         session, name = self._names(index, attempt)
         log = await self._log_of(session)
         if log is None:
@@ -448,7 +437,7 @@ class PlanWorker(Worker):
             with contextlib.suppress(AnpError):
                 await self._daemon.tasks.cancel(known.id)
 
-    async def _tell_end(self, index: int, outcome: _Outcome) -> None:
+    async def _tell_end(self, index: int, outcome: PartOutcome) -> None:
         """Tell the result of a part, or why there is none, with its executor."""
         if index in self._told_parts:
             return
@@ -476,25 +465,3 @@ class PlanWorker(Worker):
             metadata=about,
             **({"final": False} if is_done else {}),
         )
-
-
-def _passed(offer: _Offer, outcome: _Outcome) -> dict[str, str]:
-    executor = "" if outcome.known is None else outcome.known.task.executor
-    return {
-        "peer": offer.address,
-        "executor": executor,
-        "state": outcome.state,
-        "code": outcome.code,
-        "reason": outcome.reason[:500],
-    }
-
-
-def _may_have_run(outcome: _Outcome) -> bool:
-    if outcome.offer is not None:
-        change = outcome.offer.change
-        return change is not None and (
-            change.may_have_run or change.state == TaskState.COMPLETED
-        )
-    if outcome.known is None:
-        return False
-    return outcome.state == TaskState.COMPLETED or outcome.known.task.may_have_run

@@ -9,8 +9,6 @@
   has.
 * `exchange`: What goes to and comes from the peers of sessions, over their lines.
 * `known`: Tasks and sessions as this daemon names them.
-* `one_turn`: Tasks at peers without a protocol for them: calls whose states are made
-  here.
 * `room`: The room that the logs of sessions have in the store.
 * `standing`: The peers with which something is unfinished, so that nobody has to look
   for them.

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Container, Coroutine, Sequence
-from functools import partial
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -31,7 +30,7 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.interaction.step import Step
-from anp.protocols.a2a.words import A2A_URIS, A2aVersion
+from anp.protocols.a2a.words import A2A_URIS
 from anp.protocols.gbz.side import session_of
 from anp.protocols.line import OperationFrame
 from anp.sidecar.calls.caller import Caller
@@ -41,12 +40,12 @@ from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.peers.policy import agent_name
-from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
+from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
+from anp.sidecar.tasks.delivery.without_lines import WithoutLines
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
-from anp.sidecar.tasks.one_turn import OneTurn
 from anp.sidecar.tasks.sessions import Sessions, receive
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import Rank, current_share
@@ -63,9 +62,6 @@ MAX_AWAY = 20_000
 
 ROOM_CHECK = 1.0
 "Seconds between two looks at whether such a peer is there."
-
-CARRY_CHECK = 0.5
-"Seconds between two looks at the tasks of a peer that gets them as calls."
 
 MAX_HELD = 256 * 1024 * 1024
 "Bytes of incomplete messages of all sessions in memory."
@@ -108,6 +104,7 @@ class SessionPeers:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
+        self._others = WithoutLines(sessions, self._plain, self.lines.has)
         self.files = FileTransfers(
             spool, self.lines.find, sessions.head, self.want, max_wait=max_wait
         )
@@ -119,8 +116,6 @@ class SessionPeers:
         self._pace = StrangerPace()
         self._doing: set[asyncio.Task[None]] = set()
         self._addresses: dict[str, str] = {}
-        self._over_a2a: dict[tuple[str, str], tuple[Channel, A2aVersion]] = {}
-        "Channels over A2A that were dialled, by peer and the protocol wanted."
         self._acked: dict[str, asyncio.Event] = {}
         self._answers = FirstAnswers(measures)
 
@@ -129,6 +124,7 @@ class SessionPeers:
         await self.files.close()
         await self.outbox.close()
         await self.lines.close()
+        await self._others.close()
         await self._plain.close()
         await self.settle()
 
@@ -156,13 +152,15 @@ class SessionPeers:
 
     def _line(self, log: str, peer: str) -> Line | None:
         """Return the line to a peer that is to carry a session."""
+        if self._others.has(peer, log):
+            return None
         protocol, alone = self._sessions.standing.carrier(log)
         found = self.lines.find(peer, protocol)
         return found if alone or found is not None else self.lines.find(peer)
 
     def is_there(self, peer: str) -> bool:
-        """Return whether there is a line to a peer."""
-        return self.lines.find(peer) is not None
+        """Return whether there is a line to a peer, or something in its place."""
+        return self.lines.has(peer) or self._others.is_there(peer)
 
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
@@ -226,6 +224,7 @@ class SessionPeers:
 
     async def resume(self, log: str) -> None:
         """Go on with a session after a restart."""
+        await self._others.resume(log)
         await self.want(log, once=True)
         conversation = await self._sessions.conversation(log)
         self.outbox.look(conversation.session.requester.id)
@@ -260,20 +259,23 @@ class SessionPeers:
         """See `LineWork`."""
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
-        wanted = (protocol,) if protocol else self._order
-        if not wanted:
-            return None
-        channel = await self._requesters.open(target, None, wanted)
-        selected = channel.peer_meta.selected_protocol
-        if selected not in wanted:
-            await channel.close("no protocol for tasks is common")
-            return None
-        if selected in A2A_URIS:
-            # It is no line: requests go one way, and what it tells has no numbers.
-            carried = channel, A2A_URIS[selected]
-            self._over_a2a[agent_name(peer), protocol] = carried
-            return None
-        return channel, selected
+        orders: list[Sequence[str]] = [[protocol]]
+        if not protocol:
+            orders = await self._others.orders(peer, self._order)
+        for wanted in filter(None, orders):
+            channel = await self._requesters.open(target, None, wanted)
+            selected = channel.peer_meta.selected_protocol
+            if selected is None or selected not in wanted:
+                await channel.close("no protocol for tasks is common")
+            elif selected in A2A_URIS:
+                # No line: requests go one way, and what it tells has no numbers.
+                self._others.dialled(peer, protocol, channel, A2A_URIS[selected])
+                return None
+            else:
+                if not protocol:
+                    await self._others.leave_to_line(peer, address)
+                return channel, selected
+        return None
 
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """See `LineWork`."""
@@ -291,6 +293,8 @@ class SessionPeers:
         """See `LineWork`."""
         found = []
         for log in self._sessions.standing.untold(peer):
+            if self._others.has(peer, log):
+                continue
             protocol, alone = self._sessions.standing.carrier(log)
             # A peer's session goes on where it spoke, as long as there is that line.
             if protocol in ("", uri) or not (alone or self.lines.find(peer, protocol)):
@@ -312,19 +316,16 @@ class SessionPeers:
 
     async def unspoken(self, peer: str, protocol: str) -> None:
         """See `LineWork`."""
-        bound = partial(self._sessions.standing.bound_to, peer, protocol)
-        carried = self._over_a2a.pop((agent_name(peer), protocol), None)
-        if carried is not None:
-            await A2aCarrier(self._sessions, *carried).run(bound)
-            return
         address = self._addresses.get(agent_name(peer), peer)
-        while logs := bound():
-            for log in logs:
-                if protocol:
-                    await self._plain.refuse(log, f"the peer does not know {protocol}")
-                else:
-                    await self._plain.carry(log, address)
-            await asyncio.sleep(CARRY_CHECK)
+        await self._others.carry(peer, protocol, address)
+
+    def is_carried(self, peer: str) -> bool:
+        """See `LineWork`."""
+        return self._others.is_needed(peer)
+
+    def sent(self, log: str, number: int) -> None:
+        """See `LineWork`."""
+        self._sessions.standing.sent(log, number)
 
     def unsendable(self, log: str, send: Send, reason: str) -> None:
         """See `LineWork`; it counts as refused by the peer."""

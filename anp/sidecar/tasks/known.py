@@ -26,10 +26,13 @@ __all__ = [
     "Act",
     "KnownTask",
     "Maker",
+    "NEW",
     "NO_PROTOCOL",
     "NoTask",
+    "SENT",
     "LiveSession",
     "event_in",
+    "is_new",
     "known_task",
     "maker_of",
     "new_id",
@@ -41,6 +44,12 @@ __all__ = [
 
 NO_PROTOCOL: Final = "no_protocol"
 "Code of a task whose peer does not know the protocol of its session, or no longer."
+
+NEW: Final = "new "
+"Before the id of a task, in the names of a session: no protocol for tasks took it."
+
+SENT: Final = "sent "
+"The same for a task that went out over A2A, and that the peer did not name yet."
 
 Act = Callable[[Conversation], Step]
 "One input of a session's machine."
@@ -61,6 +70,11 @@ def receive(operation: Operation, *, sender: str, ref: int, uri: str = "") -> Ac
         )
 
     return act
+
+
+def is_new(conversation: Conversation, task: Task) -> bool:
+    """Return whether a task is to be made as a call, since nobody was told of it."""
+    return NEW + task.id in conversation.threads
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ class Standing:
         self._awaited: dict[str, dict[str, int]] = {}
         self._registered: dict[str, dict[str, int]] = {}
         self._protocols: dict[str, tuple[str, bool]] = {}
+        self._sent: dict[str, int] = {}
+        "Numbers of the newest events that went out on a line, by session."
         self._agents: dict[str, tuple[str, ...]] = {}
         "The peers of each session that is in one of them."
 
@@ -54,6 +56,7 @@ class Standing:
     def drop(self, log: str) -> None:
         """Forget a session."""
         self._protocols.pop(log, None)
+        self._sent.pop(log, None)
         for agent in self._agents.pop(log, ()):
             _mark(self._untold, agent, log, False)
             _mark(self._ours, agent, log, False)
@@ -77,6 +80,15 @@ class Standing:
         """Return the protocol of a session, and if no other may carry it."""
         protocol, is_ours = self._protocols.get(log, ("", False))
         return protocol, is_ours and bool(protocol)
+
+    def sent(self, log: str, number: int) -> None:
+        """Take note that an event of a session went out on a line, to its peer."""
+        if log in self._protocols:
+            self._sent[log] = max(number, self._sent.get(log, 0))
+
+    def was_sent(self, log: str, number: int) -> bool:
+        """Return whether an event went out on a line since the daemon started."""
+        return number <= self._sent.get(log, 0)
 
     def bound_to(self, peer: str, protocol: str) -> list[str]:
         """Return those of `ours` that one protocol alone carries; "" for any."""

@@ -9,4 +9,8 @@
 * `a2a_requests`: Requests of A2A over one channel of ours, and the responses to each.
 * `a2a_task`: A task of ours at a peer of A2A: what the peer tells of it, entered into
   the log.
+* `one_turn`: Tasks at peers without a protocol for them: calls whose states are made
+  here.
+* `without_lines`: Tasks at peers to which there is no line: over A2A, or each made as a
+  call.
 """

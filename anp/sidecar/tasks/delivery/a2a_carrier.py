@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed
@@ -31,6 +32,7 @@ from anp.interaction.operations import (
     MessageSend,
     Operation,
     Send,
+    TaskCancel,
     TaskCreate,
 )
 from anp.interaction.states import TaskState, is_pause, is_terminal
@@ -53,10 +55,10 @@ from anp.protocols.a2a.words import (
 from anp.protocols.a2a.writer import write_message
 from anp.sidecar.tasks.delivery.a2a_requests import UNANSWERED, A2aRequests, Refused
 from anp.sidecar.tasks.delivery.a2a_task import TaskAtPeer
-from anp.sidecar.tasks.known import NO_PROTOCOL
+from anp.sidecar.tasks.known import NO_PROTOCOL, SENT, is_new
 from anp.sidecar.tasks.sessions import Sessions
 
-__all__ = ["A2aCarrier"]
+__all__ = ["A2aCarrier", "is_over_a2a"]
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +130,8 @@ class A2aCarrier:
         try:
             while self._channel.open and (found := logs()):
                 for log in found:
-                    await self._look_unless_deleted(log)
+                    if self._channel.open:
+                        await self._look_unless_deleted(log)
                 # What is new stands in logs; no single event tells of all of them.
                 await asyncio.sleep(LOOK)
         except ChannelClosed as exc:
@@ -163,6 +166,8 @@ class A2aCarrier:
         except InteractionError as exc:
             if exc.code != InteractionFault.UNKNOWN_SESSION:
                 raise
+            for key in [key for key in self._cancels if key[0] == log]:
+                del self._cancels[key]
 
     async def _look(self, log: str) -> None:
         conversation = await self._sessions.conversation(log)
@@ -182,9 +187,11 @@ class A2aCarrier:
             remote = conversation.threads.get(TASK + task.id)
             if remote:
                 await self._look_at(log, task, remote)
-            elif (log, task.id) not in self._following and not (
+            elif self._channel.open and not (
                 task.state == TaskState.HELD
                 or (task.state == TaskState.REQUESTED and sends)
+                or (log, task.id) in self._following
+                or is_new(conversation, task)
             ):
                 # The peer was given it over another protocol.
                 known = TaskAtPeer(self._sessions, log, task)
@@ -221,7 +228,11 @@ class A2aCarrier:
         """Tell an operation; return whether its acknowledgement follows later."""
         conversation = await self._sessions.conversation(log)
         match send.operation:
-            case TaskCreate(task=task) if TASK + task.id not in conversation.threads:
+            case TaskCreate(task=task) if (
+                TASK + task.id not in conversation.threads
+                and not is_terminal(conversation.tasks[task.id].state)
+            ):
+                await self._sessions.apply(log, partial(_note_sent, task.id))
                 (first,) = task.messages
                 if task.capability:
                     first = replace(first, parts=_naming(task.capability, first.parts))
@@ -229,10 +240,16 @@ class A2aCarrier:
                 TASK + first.task in conversation.threads
             ):
                 task = conversation.tasks[first.task]
+            case TaskCancel(task=name):
+                task = conversation.tasks[name]
+                remote = conversation.threads.get(TASK + name)
+                if remote and is_terminal(task.state):
+                    # It was given up here; any other says itself that it is cancelled.
+                    await self._cancel((log, name), task, remote)
+                return False
             case _:
-                # Sessions and registrations are nothing that A2A has, and a task says
-                # itself that it is to be cancelled. One that the peer named is there,
-                # and one that it never named has ended.
+                # Sessions and registrations are nothing that A2A has. A task that the
+                # peer named is there, and one that it never named has ended.
                 return False
         await self._say(conversation, log, task, first, send.ref)
         return True
@@ -379,6 +396,7 @@ class A2aCarrier:
 
         def keep(conversation: Conversation) -> Step:
             conversation.threads[TASK + task.id] = name
+            conversation.threads.pop(SENT + task.id, None)
             if context:
                 conversation.threads[CONTEXT] = context
             return Step(is_head_changed=True)
@@ -435,6 +453,22 @@ class A2aCarrier:
         with contextlib.suppress(InteractionError):
             for change in changes:
                 await known.change(change)
+
+
+def is_over_a2a(conversation: Conversation, task: Task) -> bool:
+    """Return whether a task went out over A2A."""
+    threads = conversation.threads
+    return bool(threads.get(TASK + task.id)) or SENT + task.id in threads
+
+
+def _note_sent(name: str, conversation: Conversation) -> Step:
+    """Note that a task goes out: from now on the peer may have it."""
+    threads, tasks = conversation.threads, conversation.tasks
+    for key in [one for one in threads if one.startswith(SENT)]:
+        if is_terminal(tasks[key.removeprefix(SENT)].state):
+            del threads[key]
+    threads[SENT + name] = "1"
+    return Step(is_head_changed=True)
 
 
 def _naming(capability: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:

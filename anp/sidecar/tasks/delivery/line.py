@@ -85,6 +85,12 @@ class LineWork(Protocol):
     def in_use(self, peer: str) -> bool:
         """Return whether something is at work for a peer."""
 
+    def is_carried(self, peer: str) -> bool:
+        """Return whether a peer has to be dialled for sessions that no line carries."""
+
+    def sent(self, log: str, number: int) -> None:
+        """Take note that a peer may know of a session up to an event."""
+
     async def unspoken(self, peer: str, protocol: str) -> None:
         """Do without a protocol what a peer has to do for us."""
 
@@ -303,6 +309,7 @@ class Line:
             await self._room.wait()
 
     def _write(self, log: str, send: Send) -> None:
+        self._work.sent(log, send.ref)
         try:
             self._line.write(send)
         except JsonError as exc:

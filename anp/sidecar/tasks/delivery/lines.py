@@ -94,6 +94,10 @@ class Lines:
                 return line
         return None
 
+    def has(self, peer: str) -> bool:
+        """Return whether there is an open line to a peer."""
+        return self.find(peer) is not None
+
     def want(self, peer: str, *, once: bool = False, protocol: str = "") -> None:
         """See to it that there is a line to a peer as long as we need one.
 
@@ -174,7 +178,8 @@ class Lines:
 
     async def _kept(self, peer: str, protocol: str) -> bool:
         """Have a line to a peer for a while; False if it speaks no such protocol."""
-        if self.find(peer, protocol) is not None:
+        is_other = not protocol and self._work.is_carried(peer)
+        if self.find(peer, protocol) is not None and not is_other:
             await asyncio.sleep(FIRST_WAIT)
             return True
         dialled = await self._work.dial(peer, protocol)

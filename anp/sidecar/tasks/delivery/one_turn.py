@@ -33,7 +33,7 @@ from anp.sidecar.bound.updates import UpdateSink, UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.chronicle import created
-from anp.sidecar.tasks.known import NO_PROTOCOL
+from anp.sidecar.tasks.known import NEW, NO_PROTOCOL, SENT, is_new
 from anp.sidecar.tasks.sessions import Sessions, utc_now
 from negotiation.need import Need
 
@@ -43,9 +43,6 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = "interrupted"
 "Code of a task whose call was lost with the daemon."
-
-NEW: Final = "new "
-"Before the id of a task, in the names of a session: no protocol for tasks took it."
 
 PAGE: Final = 64
 "Operations that are read from a log at a time."
@@ -66,40 +63,53 @@ class OneTurn:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def carry(self, log: str, address: str) -> None:
+    async def carry(self, log: str, address: str, *, only_new: bool = False) -> None:
         """Make a call of each task that the peer was not asked for yet.
 
         Args:
             address: The peer's address for calls.
+            only_new: Only of those that were taken for this before.
         """
-        conversation = await self._take_new(log)
+        if only_new:
+            conversation = await self._sessions.conversation(log)
+        else:
+            conversation = await self._take_new(log)
         for task in conversation.unfinished:
             key = log, task.id
             running = self._running.get(key)
             if running and task.cancel_requested and not running.cancelling():
                 # Once: what ends is not interrupted while it says so.
                 running.cancel()
-            if running or task.executor not in conversation.peers():
+            is_other = task.executor not in conversation.peers()
+            if running or is_other or task.state == TaskState.HELD:
                 continue
-            if task.state == TaskState.HELD:
-                continue
-            is_new = NEW + task.id in conversation.threads
-            if task.cancel_requested:
-                ran = not is_new or is_started(task.state)
-                await self._change(log, task, TaskState.CANCELED, may_have_run=ran)
-            elif not is_new:
-                await self._lose(log, task, "the peer speaks no protocol for tasks now")
-            elif is_started(task.state):
-                await self._change(
-                    log,
-                    task,
-                    TaskState.FAILED,
-                    code=INTERRUPTED,
-                    reason="the daemon ended while the call was under way",
-                    may_have_run=True,
-                )
-            else:
-                whole = await created(self._sessions, log, task.id) or task
+            if is_new(conversation, task):
+                await self._make(log, task, address)
+            elif not only_new and task.cancel_requested:
+                await self._change(log, task, TaskState.CANCELED, may_have_run=True)
+            elif not only_new:
+                await self.lose(log, task, "the peer speaks no protocol for tasks now")
+
+    async def _make(self, log: str, task: Task, address: str) -> None:
+        """Begin the call of a task, or end the task where that cannot be."""
+        if task.cancel_requested:
+            ran = is_started(task.state)
+            await self._change(log, task, TaskState.CANCELED, may_have_run=ran)
+        elif is_started(task.state):
+            await self._change(
+                log,
+                task,
+                TaskState.FAILED,
+                code=INTERRUPTED,
+                reason="the daemon ended while the call was under way",
+                may_have_run=True,
+            )
+        else:
+            key = log, task.id
+            whole = await created(self._sessions, log, task.id) or task
+            now = (await self._sessions.conversation(log)).tasks[task.id].state
+            is_begun = is_started(now) or is_terminal(now)
+            if key not in self._running and not is_begun:
                 running = asyncio.create_task(self._guarded(log, whole, address))
                 self._running[key] = running
                 running.add_done_callback(partial(self._ended, key))
@@ -116,6 +126,7 @@ class OneTurn:
                     send.operation.task.id
                     for send in sends
                     if isinstance(send.operation, TaskCreate)
+                    and not self._sessions.standing.was_sent(log, send.ref)
                 ]
                 for send in sends:
                     await self._sessions.acknowledge(log, sender=peer, ref=send.ref)
@@ -125,7 +136,7 @@ class OneTurn:
             await self._sessions.acknowledge_all(log, sender=peer)
         return await self._sessions.conversation(log)
 
-    async def _lose(self, log: str, task: Task, reason: str) -> None:
+    async def lose(self, log: str, task: Task, reason: str) -> None:
         """End a task of which nothing more is heard."""
         if task.state == TaskState.REQUESTED:
             # The peer had it, whatever it told of it before.
@@ -139,8 +150,11 @@ class OneTurn:
             may_have_run=True,
         )
 
-    def _ended(self, key: tuple[str, str], _: asyncio.Task[None]) -> None:
+    def _ended(self, key: tuple[str, str], call: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
+        if not call.cancelled() and (exc := call.exception()) is not None:
+            # As when its session was deleted while it said that it was cancelled.
+            logger.info("call of a task not told session=%s: %s", key[0], exc)
 
     async def refuse(self, log: str, reason: str) -> None:
         """End the tasks of a session that the peer cannot be told of."""
@@ -149,8 +163,8 @@ class OneTurn:
         for task in conversation.unfinished:
             if task.state == TaskState.HELD:
                 continue
-            if NEW + task.id not in conversation.threads:
-                await self._lose(log, task, reason)
+            if not is_new(conversation, task):
+                await self.lose(log, task, reason)
                 continue
             await self._change(
                 log, task, TaskState.REJECTED, code=NO_PROTOCOL, reason=reason
@@ -262,10 +276,11 @@ class OneTurn:
 
 
 def _note_new(tasks: Sequence[str], conversation: Conversation) -> Step:
-    """Note tasks as new, unless the peer said something of them."""
+    """Note tasks as new, unless they were sent, or the peer said something of them."""
     threads = conversation.threads
     for name in tasks:
-        if conversation.tasks[name].state == TaskState.REQUESTED:
+        is_sent = SENT + name in threads
+        if conversation.tasks[name].state == TaskState.REQUESTED and not is_sent:
             threads[NEW + name] = "1"
     for key in [one for one in threads if one.startswith(NEW)]:
         if is_terminal(conversation.tasks[key.removeprefix(NEW)].state):

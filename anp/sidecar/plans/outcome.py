@@ -1,0 +1,58 @@
+"""Candidates for the parts of a plan, and how a part ended at one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anp.interaction.states import TaskState
+from anp.sidecar.plans.group_offer import GroupOffer
+from anp.sidecar.tasks.known import KnownTask
+
+__all__ = ["PartOffer", "PartOutcome"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartOffer:
+    """One candidate of a part."""
+
+    address: str
+    capability: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartOutcome:
+    """The end of one part."""
+
+    state: str
+    code: str = ""
+    reason: str = ""
+    known: KnownTask | None = None
+    "The last task for it; None when none was begun."
+
+    offer: GroupOffer | None = None
+    "The offer to a group, if that is how it was done."
+
+    passed: tuple[dict[str, str], ...] = ()
+    "The candidates before that did not take it, with their reasons."
+
+    @property
+    def may_have_run(self) -> bool:
+        """True if the last candidate, or a member of the group, may have done it."""
+        if self.offer is not None:
+            change = self.offer.change
+            return change is not None and (
+                change.may_have_run or change.state == TaskState.COMPLETED
+            )
+        if self.known is None:
+            return False
+        return self.state == TaskState.COMPLETED or self.known.task.may_have_run
+
+    def passed_by(self, offer: PartOffer) -> dict[str, str]:
+        """Return it as that of a candidate after which another one is asked."""
+        return {
+            "peer": offer.address,
+            "executor": "" if self.known is None else self.known.task.executor,
+            "state": self.state,
+            "code": self.code,
+            "reason": self.reason[:500],
+        }
