@@ -147,6 +147,8 @@ async def test_a_session_that_is_deleted_disturbs_no_other(
         log = await sessions.conversation(one.log)
         await until(lambda: log.tasks[one.task.id].state == "working")
         two = await talks.start("ticks", number=20, pause=0.05)
+        other = await sessions.conversation(two.log)
+        await until(lambda: other.tasks[two.task.id].state == "working")
         await talks.caller.tasks.delete(one.log)
         seen = await talks.follow(two)
         assert len(seen.results) == 20

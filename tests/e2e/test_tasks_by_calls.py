@@ -165,11 +165,11 @@ async def test_a_session_that_is_deleted_before_its_turn_disturbs_no_other(
         await until(lambda: log.tasks[two.task.id].state == "working")
         carry, deleted = OneTurn.carry, asyncio.Event()
 
-        async def late(self: OneTurn, log: str, address: str, **more: Any) -> None:
+        async def late(self: OneTurn, log: str, *more: Any) -> None:
             if log == two.log and not deleted.is_set():
                 deleted.set()
                 await talks.caller.tasks.delete(two.log)
-            await carry(self, log, address, **more)
+            await carry(self, log, *more)
 
         monkeypatch.setattr(OneTurn, "carry", late)
         await deleted.wait()

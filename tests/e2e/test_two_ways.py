@@ -61,9 +61,10 @@ async def test_a_line_of_the_peers_takes_new_sessions_and_no_old_ones(
         for _ in range(3):
             seen = await talks.follow(await talks.start("ticks", number=5, pause=0.05))
             assert (seen.states[-1], len(seen.results)) == ("completed", 5)
-        # Another task of the old session goes the way of that session.
-        more = await talks.start("double", log=old.log, number=2)
-        assert (await talks.follow(more)).states[-1] == "completed"
+        if first == "a2a":
+            # Another task of the old session goes the way of that session.
+            more = await talks.start("double", log=old.log, number=2)
+            assert (await talks.follow(more)).states[-1] == "completed"
         assert (await talks.follow(old)).states[-1] == "completed"
         theirs = await talks.provider.tasks.sessions.tasks()
         ran = [one for one in theirs if one.task.capability == "agent.ticks"]
@@ -85,23 +86,77 @@ async def test_tasks_go_on_over_a2a_though_there_is_a_line_after_a_cut(
         assert len(ran) == 1
 
 
-@pytest.mark.parametrize("then", [(GBZ, A2A), (GBZ,)], ids=["later", "none"])
+@pytest.mark.parametrize("still", [True, False])
 async def test_tasks_over_a2a_when_another_protocol_is_preferred_after_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, still: bool
 ) -> None:
+    """They go on where they are as long as the peer speaks that; others are free."""
     async with talks_in(tmp_path, interaction__order=(A2A, GBZ)) as talks:
         task = await begun(talks, "ticks", number=60, pause=0.05)
         await stopped(talks)
         exchange = talks.caller.tasks._exchange
-        exchange._others._taken.clear()
-        monkeypatch.setattr(exchange, "_order", then)
+        dial = exchange.dial
+
+        async def dialled(peer: str, protocol: str) -> Any:
+            return None if protocol == A2A else await dial(peer, protocol)
+
+        if not still:
+            monkeypatch.setattr(exchange, "dial", dialled)
+        monkeypatch.setattr(exchange, "_order", (GBZ, A2A))
         await exchange.resume(task.log)
         seen = await talks.follow(task)
-        if A2A in then:
+        if still:
             assert (seen.states[-1], len(seen.results)) == ("completed", 60)
         else:
             assert seen.end is not None
             assert (seen.end.code, seen.end.may_have_run) == ("no_protocol", True)
+
+
+async def test_a_session_that_was_bound_to_a2a_is_free_when_the_peer_leaves_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels = noted_channels(monkeypatch)
+    async with talks_in(tmp_path, interaction__order=(A2A, GBZ)) as talks:
+        task = await begun(talks, "ticks", number=600, pause=0.05)
+        exchange = talks.caller.tasks._exchange
+        dial = exchange.dial
+
+        async def dialled(peer: str, protocol: str) -> Any:
+            return None if protocol == A2A else await dial(peer, protocol)
+
+        monkeypatch.setattr(exchange, "dial", dialled)
+        monkeypatch.setattr(exchange, "_order", (GBZ,))
+        await channels[0].close("cut")
+        seen = await talks.follow(task)
+        assert seen.end is not None
+        assert (seen.end.code, seen.end.may_have_run) == ("no_protocol", True)
+        seen = await talks.follow(await talks.start("double", number=2))
+        assert seen.states[-1] == "completed"
+
+
+@pytest.mark.parametrize("how", ["a2a", "calls"])
+async def test_a_line_that_comes_and_goes_takes_its_tasks_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """They come again over the next line, while another session goes another way."""
+    async with talks_in(
+        tmp_path,
+        interaction__order=(A2A, GBZ),
+        provider={"interaction__order": (GBZ, A2A)},
+    ) as talks:
+        exchange = talks.caller.tasks._exchange
+        with monkeypatch.context() as patch:
+            if how == "calls":
+                patch.setattr(exchange, "dial", nowhere)
+            old = await begun(talks, "ticks", number=60, pause=0.05)
+            await dialled(talks)
+            new = await begun(talks, "ticks", number=30, pause=0.05)
+        await cut(talks)
+        for task, count in ((new, 30), (old, 60)):
+            seen = await talks.follow(task)
+            assert seen.states[-1] == "completed", seen.end
+            # Calls give one whole result.
+            assert len(seen.results) == count
 
 
 @pytest.mark.parametrize("protocol", ["", GBZ_GROUPS_URI], ids=["any", "named"])

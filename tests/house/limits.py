@@ -54,7 +54,7 @@ MAX_CALL_FILES_BEFORE_SEND: Final = 46
 WANTED_LINES: Final = 74_000
 "Lines of product code that should do, with the same behaviour."
 
-MAX_LINES: Final = 157_700
+MAX_LINES: Final = 157_900
 """Lines that there may be now; 77,100 was the start, without the lists of rooms.
 
 Fair shares, the gate, the enforcer, scopes and trouble with the store brought 7,800,

@@ -123,8 +123,9 @@ class PlanWorker(Worker):
     @property
     def _is_given_away(self) -> bool:
         """True if somebody may have done a part, or be at it."""
-        accepted = any(one.executor for one in self._offered.values())
-        return bool(self._begun or self._ran) or accepted
+        offers = self._offered.values()
+        said = any(one.is_said and not one.is_over for one in offers)
+        return bool(self._begun or self._ran) or said
 
     async def _in_time(self) -> None:
         deadline = self._plan.deadline
@@ -413,6 +414,7 @@ class PlanWorker(Worker):
             if subtask.group and f"offer/{index}" in conversation.threads:
                 with contextlib.suppress(AnpError):
                     self._offered[index] = self._offer_of(index, subtask)
+                    self._offered[index].is_said = True
             most = len(subtask.peers) or MAX_CANDIDATES
             for attempt in reversed(range(most)):
                 session, name = self._names(index, attempt)

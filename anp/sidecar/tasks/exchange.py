@@ -44,7 +44,7 @@ from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
-from anp.sidecar.tasks.delivery.without_lines import WithoutLines
+from anp.sidecar.tasks.delivery.without_lines import WithoutLines, is_elsewhere
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
 from anp.sidecar.tasks.sessions import Sessions, receive
 from negotiation.consensus.written import WrittenLimits
@@ -104,7 +104,15 @@ class SessionPeers:
         self._desk = desk
         self._plain = OneTurn(sessions, caller)
         self.lines = Lines(self, limits)
-        self._others = WithoutLines(sessions, self._plain, self.lines.has)
+        self._others = WithoutLines(
+            sessions,
+            self._plain,
+            has_line=self.lines.has,
+            want=lambda peer, uri: self.lines.want(peer, protocol=uri),
+        )
+        self.lines.opened.append(self._others.opened)
+        self._bound: set[str] = set()
+        "Peers whose sessions were bound to A2A when they were dialled last."
         self.files = FileTransfers(
             spool, self.lines.find, sessions.head, self.want, max_wait=max_wait
         )
@@ -152,8 +160,6 @@ class SessionPeers:
 
     def _line(self, log: str, peer: str) -> Line | None:
         """Return the line to a peer that is to carry a session."""
-        if self._others.has(peer, log):
-            return None
         protocol, alone = self._sessions.standing.carrier(log)
         found = self.lines.find(peer, protocol)
         return found if alone or found is not None else self.lines.find(peer)
@@ -224,7 +230,6 @@ class SessionPeers:
 
     async def resume(self, log: str) -> None:
         """Go on with a session after a restart."""
-        await self._others.resume(log)
         await self.want(log, once=True)
         conversation = await self._sessions.conversation(log)
         self.outbox.look(conversation.session.requester.id)
@@ -253,10 +258,18 @@ class SessionPeers:
                 self._addresses[agent_name(party.id)] = (
                     f"{party.address}#{party.id}" if party.address else party.id
                 )
+                if once:
+                    address = self._addresses[agent_name(party.id)]
+                    await self._others.resume(log, party.id, address)
                 self.lines.want(party.id, once=once, protocol=conversation.protocol)
 
     async def dial(self, peer: str, protocol: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
+        if self._others.has_channel(peer, protocol):
+            return None
+        if not protocol and await self._others.join(peer):
+            self._bound.add(agent_name(peer))
+            return None
         address = self._addresses.get(agent_name(peer), peer)
         target = await self._finder.find(address, trust_first_use=True)
         orders: list[Sequence[str]] = [[protocol]]
@@ -269,11 +282,13 @@ class SessionPeers:
                 await channel.close("no protocol for tasks is common")
             elif selected in A2A_URIS:
                 # No line: requests go one way, and what it tells has no numbers.
-                self._others.dialled(peer, protocol, channel, A2A_URIS[selected])
+                if protocol:
+                    self._others.dialled(peer, protocol, channel)
+                else:
+                    await self._others.bind(peer, selected, channel)
+                    self._bound.add(agent_name(peer))
                 return None
             else:
-                if not protocol:
-                    await self._others.leave_to_line(peer, address)
                 return channel, selected
         return None
 
@@ -286,15 +301,19 @@ class SessionPeers:
             return []
         for one in conversation.peers():
             if same_peer(one, peer):
-                return await self._sessions.untold(log, one, after=after, limit=limit)
+                return [
+                    send
+                    for send in await self._sessions.untold(
+                        log, one, after=after, limit=limit
+                    )
+                    if not is_elsewhere(conversation, send.operation)
+                ]
         return []
 
     def untold(self, peer: str, uri: str) -> list[str]:
         """See `LineWork`."""
         found = []
         for log in self._sessions.standing.untold(peer):
-            if self._others.has(peer, log):
-                continue
             protocol, alone = self._sessions.standing.carrier(log)
             # A peer's session goes on where it spoke, as long as there is that line.
             if protocol in ("", uri) or not (alone or self.lines.find(peer, protocol)):
@@ -316,12 +335,11 @@ class SessionPeers:
 
     async def unspoken(self, peer: str, protocol: str) -> None:
         """See `LineWork`."""
-        address = self._addresses.get(agent_name(peer), peer)
-        await self._others.carry(peer, protocol, address)
-
-    def is_carried(self, peer: str) -> bool:
-        """See `LineWork`."""
-        return self._others.is_needed(peer)
+        agent = agent_name(peer)
+        if not protocol and agent in self._bound:
+            self._bound.discard(agent)
+            return
+        await self._others.carry(peer, protocol, self._addresses.get(agent, peer))
 
     def sent(self, log: str, number: int) -> None:
         """See `LineWork`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from anp.interaction.conversation import Conversation
+from anp.protocols.a2a.words import A2A_URIS
 from anp.sidecar.peers.policy import agent_name
 
 __all__ = ["Standing"]
@@ -44,9 +45,12 @@ class Standing:
             count = sum(agent_name(one.executor) == agent for one in open_tasks)
             _mark(self._ours, agent, log, is_ours, count)
             # Where the peer brings news, we dial it only to tell it something.
-            dials = is_ours and (waiting or not conversation.registered)
+            brings = bool(conversation.registered)
+            # A2A has no such thing.
+            brings = brings and conversation.protocol not in A2A_URIS
+            dials = is_ours and (waiting or not brings)
             _mark(self._dialled, agent, log, dials)
-            awaited = is_ours and bool(conversation.registered)
+            awaited = is_ours and brings
             _mark(self._awaited, agent, log, awaited)
             registered = bool(conversation.registered) and not conversation.is_requester
             _mark(self._registered, agent, log, registered)

@@ -85,9 +85,6 @@ class LineWork(Protocol):
     def in_use(self, peer: str) -> bool:
         """Return whether something is at work for a peer."""
 
-    def is_carried(self, peer: str) -> bool:
-        """Return whether a peer has to be dialled for sessions that no line carries."""
-
     def sent(self, log: str, number: int) -> None:
         """Take note that a peer may know of a session up to an event."""
 

@@ -178,8 +178,7 @@ class Lines:
 
     async def _kept(self, peer: str, protocol: str) -> bool:
         """Have a line to a peer for a while; False if it speaks no such protocol."""
-        is_other = not protocol and self._work.is_carried(peer)
-        if self.find(peer, protocol) is not None and not is_other:
+        if self.find(peer, protocol) is not None:
             await asyncio.sleep(FIRST_WAIT)
             return True
         dialled = await self._work.dial(peer, protocol)

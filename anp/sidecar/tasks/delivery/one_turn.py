@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -63,17 +63,16 @@ class OneTurn:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def carry(self, log: str, address: str, *, only_new: bool = False) -> None:
+    async def carry(self, log: str, address: str, is_left: Callable[[], bool]) -> None:
         """Make a call of each task that the peer was not asked for yet.
 
         Args:
             address: The peer's address for calls.
-            only_new: Only of those that were taken for this before.
+            is_left: Tells that something else carries what was not taken before.
         """
-        if only_new:
-            conversation = await self._sessions.conversation(log)
-        else:
-            conversation = await self._take_new(log)
+        if not is_left():
+            await self._take_new(log)
+        conversation = await self._sessions.conversation(log)
         for task in conversation.unfinished:
             key = log, task.id
             running = self._running.get(key)
@@ -85,9 +84,11 @@ class OneTurn:
                 continue
             if is_new(conversation, task):
                 await self._make(log, task, address)
-            elif not only_new and task.cancel_requested:
+            elif is_left():
+                continue
+            elif task.cancel_requested:
                 await self._change(log, task, TaskState.CANCELED, may_have_run=True)
-            elif not only_new:
+            else:
                 await self.lose(log, task, "the peer speaks no protocol for tasks now")
 
     async def _make(self, log: str, task: Task, address: str) -> None:
@@ -122,19 +123,37 @@ class OneTurn:
         conversation = await self._sessions.conversation(log)
         for peer in conversation.peers():
             while sends := await self._sessions.untold(log, peer, after=0, limit=PAGE):
-                tasks = [
-                    send.operation.task.id
+                tasks = {
+                    send.operation.task.id: send.ref
                     for send in sends
                     if isinstance(send.operation, TaskCreate)
-                    and not self._sessions.standing.was_sent(log, send.ref)
-                ]
+                }
                 for send in sends:
                     await self._sessions.acknowledge(log, sender=peer, ref=send.ref)
                 if tasks:
                     # This stores both.
-                    await self._sessions.apply(log, partial(_note_new, tasks))
+                    await self._sessions.apply(log, partial(self._note_new, log, tasks))
             await self._sessions.acknowledge_all(log, sender=peer)
         return await self._sessions.conversation(log)
+
+    def _note_new(
+        self, log: str, tasks: Mapping[str, int], conversation: Conversation
+    ) -> Step:
+        """Note tasks as new, unless they were sent, or the peer said something of them.
+
+        Args:
+            tasks: The numbers of the events that made them, by their ids.
+        """
+        threads = conversation.threads
+        for name, number in tasks.items():
+            was_sent = self._sessions.standing.was_sent(log, number)
+            is_sent = was_sent or SENT + name in threads
+            if conversation.tasks[name].state == TaskState.REQUESTED and not is_sent:
+                threads[NEW + name] = "1"
+        for key in [one for one in threads if one.startswith(NEW)]:
+            if is_terminal(conversation.tasks[key.removeprefix(NEW)].state):
+                del threads[key]
+        return Step(is_head_changed=True)
 
     async def lose(self, log: str, task: Task, reason: str) -> None:
         """End a task of which nothing more is heard."""
@@ -273,19 +292,6 @@ class OneTurn:
             )
 
         await self._sessions.apply(log, take)
-
-
-def _note_new(tasks: Sequence[str], conversation: Conversation) -> Step:
-    """Note tasks as new, unless they were sent, or the peer said something of them."""
-    threads = conversation.threads
-    for name in tasks:
-        is_sent = SENT + name in threads
-        if conversation.tasks[name].state == TaskState.REQUESTED and not is_sent:
-            threads[NEW + name] = "1"
-    for key in [one for one in threads if one.startswith(NEW)]:
-        if is_terminal(conversation.tasks[key.removeprefix(NEW)].state):
-            del threads[key]
-    return Step(is_head_changed=True)
 
 
 def _arguments(task: Task) -> dict[str, Any] | None:

@@ -1,66 +1,93 @@
 """Tasks at peers to which there is no line: over A2A, or each made as a call.
 
-A session goes one way at a time. Once one of these has taken it up, no line that opens
-meanwhile tells the peer of it; what a line has told of is not taken up.
+A session goes one way at a time. One that goes over A2A is bound to that protocol from
+then on; a call is made of a task that nobody was told of, and stays one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 from collections.abc import Callable, Sequence
-from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from anp.channel.channel import Channel
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Task
 from anp.interaction.errors import InteractionError
+from anp.interaction.operations import Operation, TaskCreate
 from anp.interaction.states import TaskState
-from anp.protocols.a2a.words import A2A_URIS, A2aVersion
+from anp.interaction.step import Step
+from anp.protocols.a2a.words import A2A_URIS
 from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier, is_over_a2a
+from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.known import is_new
 from anp.sidecar.tasks.sessions import Sessions
 
-__all__ = ["WithoutLines"]
+__all__ = ["WithoutLines", "is_elsewhere"]
 
 logger = logging.getLogger(__name__)
 
 CARRY_CHECK: Final = 0.5
 "Seconds between two looks at the tasks of a peer that gets them as calls."
 
+FAILED_CHECK: Final = 60.0
+"The same after an error that is not the peer's."
 
-class _Way(StrEnum):
-    """The way that a task goes which its peer knows of."""
+CHOSEN: Final = "chosen protocol"
+"Mark of a session that nobody bound to its protocol, in the names that it has."
 
-    A2A = "a2a"
-    CALL = "call"
-    LINE = "line"
+PAGE: Final = 64
+"Operations that are read from a log at a time."
+
+
+def is_elsewhere(conversation: Conversation, operation: Operation) -> bool:
+    """Return whether an operation is not for a line: its task goes another way."""
+    if not conversation.is_requester:
+        return False
+    if conversation.protocol in A2A_URIS:
+        return True
+    match operation:
+        case TaskCreate(task=Task(id=name)):
+            task = conversation.tasks[name]
+            return is_new(conversation, task) or is_over_a2a(conversation, task)
+    return False
 
 
 class WithoutLines:
     """Carries sessions of ours that no line carries; see `carry`."""
 
     def __init__(
-        self, sessions: Sessions, plain: OneTurn, has_line: Callable[[str], bool]
+        self,
+        sessions: Sessions,
+        plain: OneTurn,
+        *,
+        has_line: Callable[[str], bool],
+        want: Callable[[str, str], None],
     ) -> None:
         """Begin without any.
 
         Args:
             has_line: Tells if there is a line to a peer.
+            want: Has a peer dialled for a protocol; empty for any.
         """
         self._sessions = sessions
         self._plain = plain
         self._has_line = has_line
-        self._taken: dict[str, set[str]] = {}
-        "Sessions that were taken up, by the peer's name."
-        self._channels: dict[tuple[str, str], tuple[Channel, A2aVersion]] = {}
-        "Channels over A2A that were dialled, by peer and the protocol wanted."
+        self._want = want
+        self._channels: dict[tuple[str, str], Channel] = {}
+        "Channels over A2A that were dialled, by peer and protocol."
         self._carrying: set[tuple[str, str]] = set()
-        "The same of those for which `carry` runs."
+        "Peers and protocols for which `carry` runs."
+        self._chosen: dict[str, str] = {}
+        "The protocol of A2A that a peer chose last, by the peer's name."
+        self._reached: set[str] = set()
+        "Peers to which a line opened while calls were made for them."
         self._finishing: dict[str, asyncio.Task[None]] = {}
 
     async def close(self) -> None:
@@ -70,106 +97,175 @@ class WithoutLines:
             task.cancel()
         await asyncio.gather(*finishing, return_exceptions=True)
 
-    def has(self, peer: str, log: str) -> bool:
-        """Return whether a session with a peer was taken up."""
-        return log in self._taken.get(agent_name(peer), ())
-
-    def is_needed(self, peer: str) -> bool:
-        """Return whether sessions that were taken up wait for a peer to be dialled."""
-        agent = agent_name(peer)
-        return bool(self._taken.get(agent)) and (agent, "") not in self._carrying
+    def opened(self, line: Line) -> None:
+        """Take note of a new line: sessions go over it that no call was begun for."""
+        self._reached.add(agent_name(line.peer))
 
     def is_there(self, peer: str) -> bool:
         """Return whether something carries the tasks of a peer now."""
         agent = agent_name(peer)
         return any(one == agent for one, _ in self._carrying)
 
-    async def resume(self, log: str) -> None:
-        """Take up a session again that had been, before a restart."""
-        conversation = await self._sessions.conversation(log)
-        if conversation.is_requester and not conversation.protocol:
-            for task in conversation.unfinished:
-                if _way(conversation, task) in (_Way.A2A, _Way.CALL):
-                    self._taken.setdefault(agent_name(task.executor), set()).add(log)
+    async def resume(self, log: str, peer: str, address: str) -> None:
+        """Make the calls of a session that were to be made before a restart."""
+        if await self._has_calls(log):
+            self._finish(peer, address)
 
     async def orders(self, peer: str, order: Sequence[str]) -> list[Sequence[str]]:
         """Return the protocols to ask a peer for, one list after the other.
 
-        Tasks that the peer has go on where they began, if it still speaks that.
+        Tasks that it has over a line go on over one, if it still speaks such a thing.
         """
-        ways = set()
+        lines = [uri for uri in order if uri not in A2A_URIS]
         for log in self._sessions.standing.bound_to(peer, ""):
-            conversation = await self._sessions.conversation(log)
-            ways |= {_way(conversation, task) for task in conversation.unfinished}
-        if _Way.LINE in ways:
-            first = [uri for uri in order if uri not in A2A_URIS]
-        elif _Way.A2A in ways:
-            first = [uri for uri in order if uri in A2A_URIS]
-        else:
-            first = []
-        return [first, order] if first and first != [*order] else [order]
+            # One may be deleted meanwhile.
+            with contextlib.suppress(InteractionError):
+                if await self._on_lines(log):
+                    return [lines, order]
+        return [order]
 
-    def dialled(
-        self, peer: str, protocol: str, channel: Channel, version: A2aVersion
-    ) -> None:
-        """Carry tasks over a channel that speaks A2A, at the next `carry`."""
-        self._channels[agent_name(peer), protocol] = channel, version
+    async def join(self, peer: str) -> bool:
+        """Have new sessions go over A2A, if others with the peer do; tell if so."""
+        uri = self._chosen.get(agent_name(peer), "")
+        if (agent_name(peer), uri) not in self._carrying:
+            return False
+        for log in self._sessions.standing.bound_to(peer, ""):
+            with contextlib.suppress(InteractionError):
+                if await self._on_lines(log):
+                    return False
+        await self.bind(peer, uri, None)
+        return True
 
-    async def leave_to_line(self, peer: str, address: str) -> None:
-        """Have the line that opens next carry what it can."""
-        for log in self._taken.pop(agent_name(peer), ()):
-            conversation = await self._sessions.conversation(log)
-            for task in conversation.unfinished:
-                if _way(conversation, task) is _Way.A2A:
-                    words = "the peer does not speak A2A now, over which it took it"
+    async def bind(self, peer: str, uri: str, channel: Channel | None) -> None:
+        """Have sessions with a peer go over A2A, which it prefers to a line.
+
+        Args:
+            uri: The protocol of A2A.
+            channel: Speaks it, and is closed where there is another one; None if there
+                is another one.
+        """
+        for log in self._sessions.standing.bound_to(peer, ""):
+            try:
+                for task in await self._on_lines(log):
+                    if self._has_line(peer):
+                        break
+                    words = "the peer speaks only A2A now, and has it over another way"
                     await self._plain.lose(log, task, words)
-        self._finish(peer, address)
+                await self._sessions.apply(log, partial(self._bound, peer, uri))
+            except InteractionError as exc:
+                # It was deleted, or a task of it ended, meanwhile.
+                logger.info("session not bound session=%s: %s", log, exc.text)
+        key = agent_name(peer), uri
+        self._chosen[agent_name(peer)] = uri
+        if channel is None:
+            pass
+        elif key in self._carrying or key in self._channels:
+            await channel.close("there is another one")
+        else:
+            self._channels[key] = channel
+        self._want(peer, uri)
+
+    def _bound(self, peer: str, uri: str, conversation: Conversation) -> Step:
+        # A line may have opened meanwhile, and calls go on as calls.
+        calls = any(is_new(conversation, one) for one in conversation.unfinished)
+        if calls or conversation.protocol or self._has_line(peer):
+            return Step()
+        conversation.protocol = uri
+        conversation.threads[CHOSEN] = "1"
+        return Step(is_head_changed=True)
+
+    def dialled(self, peer: str, uri: str, channel: Channel) -> None:
+        """Carry sessions that are bound to A2A over a channel, at the next `carry`."""
+        self._channels[agent_name(peer), uri] = channel
+
+    def has_channel(self, peer: str, uri: str) -> bool:
+        """Return whether a channel over A2A waits for `carry`."""
+        found = self._channels.get((agent_name(peer), uri))
+        return found is not None and found.open
 
     async def carry(self, peer: str, protocol: str, address: str) -> None:
-        """Carry sessions with a peer until none is left, or its channel ends.
+        """Carry sessions with a peer until none is left, or there is another way.
 
         Args:
             protocol: URI of the one that they are bound to; empty for any.
             address: The peer's address for calls.
         """
-        key = agent_name(peer), protocol
-        self._carrying.add(key)
+        agent = agent_name(peer)
+        bound = partial(self._sessions.standing.bound_to, peer, protocol)
+        self._carrying.add((agent, protocol))
+        self._reached.discard(agent)
         try:
-            over_a2a = self._channels.pop(key, None)
-            if over_a2a is not None:
-                self._finish(peer, address)
-                carrier = A2aCarrier(self._sessions, *over_a2a)
-                await carrier.run(lambda: self._take_up(peer, protocol))
+            channel = self._channels.pop((agent, protocol), None)
+            if channel is not None:
+                version = A2A_URIS[protocol]
+                await A2aCarrier(self._sessions, channel, version).run(bound)
                 return
-            while logs := self._take_up(peer, protocol):
+            while logs := bound():
+                if not protocol and self._is_left(peer):
+                    self._finish(peer, address)
+                    return
                 for log in logs:
-                    await self._carry(log, protocol, address)
+                    await self._carry(log, peer, protocol, address)
                 await asyncio.sleep(CARRY_CHECK)
         finally:
-            self._carrying.discard(key)
+            self._carrying.discard((agent, protocol))
 
-    async def _carry(self, log: str, protocol: str, address: str) -> None:
+    def _is_left(self, peer: str) -> bool:
+        """Return whether tasks are told to a peer on a line by now."""
+        return self._has_line(peer) or agent_name(peer) in self._reached
+
+    async def _carry(self, log: str, peer: str, protocol: str, address: str) -> None:
         try:
-            if protocol:
-                await self._plain.refuse(log, f"the peer does not know {protocol}")
+            conversation = await self._sessions.conversation(log)
+            if not protocol:
+                is_left = partial(self._is_left, peer)
+                await self._plain.carry(log, address, is_left)
+            elif CHOSEN in conversation.threads:
+                await self._unbind(log, conversation)
+                self._want(peer, "")
             else:
-                await self._plain.carry(log, address)
+                await self._plain.refuse(log, f"the peer does not know {protocol}")
         except InteractionError as exc:
-            # It was deleted, or its task ended, meanwhile.
+            # It was deleted, or a task of it ended, meanwhile.
             logger.info("session not carried session=%s: %s", log, exc.text)
 
-    def _take_up(self, peer: str, protocol: str) -> list[str]:
-        """Return the sessions to carry; nothing is awaited, so that no line is, too."""
-        logs = self._sessions.standing.bound_to(peer, protocol)
-        if protocol:
-            return logs
-        taken = self._taken.setdefault(agent_name(peer), set())
-        taken &= {*logs}
-        if not self._has_line(peer):
-            taken |= {*logs}
-        if not taken:
-            del self._taken[agent_name(peer)]
-        return [log for log in logs if log in taken]
+    async def _unbind(self, log: str, conversation: Conversation) -> None:
+        """Have another way found for a session, as far as its tasks were not sent."""
+
+        def free(conversation: Conversation) -> Step:
+            conversation.protocol = ""
+            conversation.threads.pop(CHOSEN, None)
+            return Step(is_head_changed=True)
+
+        for task in conversation.unfinished:
+            if is_over_a2a(conversation, task):
+                words = "the peer does not speak A2A now, over which it has the task"
+                await self._plain.lose(log, task, words)
+        await self._sessions.apply(log, free)
+
+    async def _on_lines(self, log: str) -> list[Task]:
+        """Return the tasks of a session of which its peer was told on a line."""
+        conversation = await self._sessions.conversation(log)
+        open_tasks, fresh, after = conversation.unfinished, set[str](), 0
+        for peer in conversation.peers():
+            while sends := await self._sessions.untold(
+                log, peer, after=after, limit=PAGE
+            ):
+                after = sends[-1].ref
+                fresh |= {
+                    one.operation.task.id
+                    for one in sends
+                    if isinstance(one.operation, TaskCreate)
+                    and not self._sessions.standing.was_sent(log, one.ref)
+                }
+        return [
+            task
+            for task in open_tasks
+            if task.state != TaskState.HELD
+            and not (task.state == TaskState.REQUESTED and task.id in fresh)
+            and not is_new(conversation, task)
+            and not is_over_a2a(conversation, task)
+        ]
 
     def _finish(self, peer: str, address: str) -> None:
         """Make the calls that were to be made, whatever the peer speaks by now."""
@@ -177,37 +273,33 @@ class WithoutLines:
         if agent not in self._finishing:
             # Not the work of whoever dials it.
             self._finishing[agent] = asyncio.create_task(
-                self._make_calls(peer, address), context=contextvars.Context()
-            )
-            self._finishing[agent].add_done_callback(
-                lambda _: self._finishing.pop(agent)
+                self._make_calls(agent, peer, address), context=contextvars.Context()
             )
 
-    async def _make_calls(self, peer: str, address: str) -> None:
+    async def _make_calls(self, agent: str, peer: str, address: str) -> None:
         try:
             while logs := [
                 log
                 for log in self._sessions.standing.bound_to(peer, "")
                 if await self._has_calls(log)
             ]:
+                wait = CARRY_CHECK
                 for log in logs:
-                    await self._plain.carry(log, address, only_new=True)
-                await asyncio.sleep(CARRY_CHECK)
-        except InteractionError as exc:
-            logger.info("calls not made peer=%s: %s", peer, exc.text)
-        except Exception:
-            logger.exception("calls not made peer=%s", peer)
+                    try:
+                        await self._plain.carry(log, address, lambda: True)
+                    except InteractionError as exc:
+                        logger.info("calls not made session=%s: %s", log, exc.text)
+                    except Exception:
+                        logger.exception("calls not made session=%s", log)
+                        wait = FAILED_CHECK
+                await asyncio.sleep(wait)
+        finally:
+            del self._finishing[agent]
 
     async def _has_calls(self, log: str) -> bool:
-        conversation = await self._sessions.conversation(log)
+        try:
+            conversation = await self._sessions.conversation(log)
+        except InteractionError:
+            # Deleted meanwhile.
+            return False
         return any(is_new(conversation, one) for one in conversation.unfinished)
-
-
-def _way(conversation: Conversation, task: Task) -> _Way | None:
-    """Return the way that a task goes; None while its peer knows nothing of it."""
-    if is_over_a2a(conversation, task):
-        return _Way.A2A
-    if is_new(conversation, task):
-        return _Way.CALL
-    is_told = task.state not in (TaskState.HELD, TaskState.REQUESTED)
-    return _Way.LINE if is_told else None
