@@ -99,7 +99,9 @@ class WithoutLines:
 
     def opened(self, line: Line) -> None:
         """Take note of a new line: sessions go over it that no call was begun for."""
-        self._reached.add(agent_name(line.peer))
+        agent = agent_name(line.peer)
+        if (agent, "") in self._carrying:
+            self._reached.add(agent)
 
     def is_there(self, peer: str) -> bool:
         """Return whether something carries the tasks of a peer now."""
@@ -209,6 +211,8 @@ class WithoutLines:
                 await asyncio.sleep(CARRY_CHECK)
         finally:
             self._carrying.discard((agent, protocol))
+            if not protocol:
+                self._reached.discard(agent)
 
     def _is_left(self, peer: str) -> bool:
         """Return whether tasks are told to a peer on a line by now."""
