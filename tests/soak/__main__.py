@@ -30,6 +30,13 @@ It lasts longer than the kills of the daemon, so that its last life has used eac
 agreement before the second half begins, whose growth is judged.
 """
 
+REFUSED = 0.06
+"""Calls at the beginning whose negotiation fails, as part of the calls that are wanted.
+
+The store keeps the newest 1,000 failed negotiations. In a whole run these fill it
+before the second half begins; otherwise that would look like growth without end.
+"""
+
 CALM = 2.0
 "Quiet after a trouble, as a multiple of its time: a slow machine needs calls as well."
 
@@ -103,6 +110,7 @@ class Soak:
         given = self._given
         first = index * PEERS_IN_PROCESS
         numbers = [*range(first, min(first + PEERS_IN_PROCESS, given.peers))]
+        refused = REFUSED * given.calls / given.peers
         name = f"{next(self._names):04}"
         fleet = Child(
             "tests.soak.fleet",
@@ -120,6 +128,7 @@ class Soak:
             "rate": given.calls * PACE / (given.peers * given.seconds),
             "early": max(0.0, given.seconds * EARLY - self._elapsed()),
             "life": max(10.0, given.seconds / 5),
+            "refused": 0 if self._began else math.ceil(refused),
         }
         await fleet.ask(order, timeout=60)
 

@@ -38,6 +38,8 @@ FIRST_BURST = (1, 3)
 AFTER_ERROR = 0.5
 "Seconds before a peer goes on after an error."
 
+OFFERED_BY_NOBODY = "c.nothing"
+"A capability that the daemon under test refuses to negotiate about."
 
 LEAST_PAUSE = 0.05
 "Seconds between two calls of a peer that is late."
@@ -66,6 +68,7 @@ class Peer:
         self._capabilities: list[str] = order["capabilities"]
         self._rate: float = order["rate"]
         self._life: float = order["life"]
+        self._refused: int = order["refused"]
         self._random = random.Random(f"{number} {os.getpid()}")
         self._began = time.monotonic()
         self._early: float = self._began + order["early"]
@@ -89,7 +92,16 @@ class Peer:
             await self._rest(self._random.uniform(0.5, 3.0))
 
     async def _live(self, daemon: Daemon) -> None:
-        """Call one capability after the other; the whole list in the first turns."""
+        """Call one capability after the other; the whole list in the first turns.
+
+        Before that it calls for what nobody offers, as often as it was told to.
+        """
+        while self._refused and not self.stopping.is_set():
+            error = await self._call(daemon, Need(OFFERED_BY_NOBODY))
+            if error == "negotiation_rejected":
+                self._refused -= 1
+            else:
+                await self._rest(AFTER_ERROR)
         turn = self._random.randrange(len(self._capabilities))
         while not self.stopping.is_set():
             turn += 1
@@ -102,11 +114,11 @@ class Peer:
                 # A call that has begun is waited for, whatever the time.
                 call = asyncio.create_task(self._call(daemon, need))
                 try:
-                    answered = await asyncio.shield(call)
+                    error = await asyncio.shield(call)
                 except asyncio.CancelledError:
                     await call
                     raise
-                await self._rest(self._until_due() if answered else AFTER_ERROR)
+                await self._rest(AFTER_ERROR if error else self._until_due())
             if self._random.random() < 0.3:
                 for link in list(daemon.links._links):
                     await link.close("gone for a while")
@@ -116,8 +128,8 @@ class Peer:
         due = self._began + (self._answered + self._random.random()) / self._rate
         return max(LEAST_PAUSE, due - time.monotonic())
 
-    async def _call(self, daemon: Daemon, need: Need) -> bool:
-        """Make one call, and return whether it was answered."""
+    async def _call(self, daemon: Daemon, need: Need) -> str:
+        """Make one call, and return the kind of its error; "" if it was answered."""
         name, value = uuid.uuid4().hex, self._random.randrange(10**6)
         request = CallRequest(
             peer=self._address,
@@ -134,10 +146,10 @@ class Peer:
                 error=f"{exc.kind}: {exc.detail[:100]}",
                 may_have_run=exc.may_have_run,
             )
-            return False
+            return exc.kind
         self._answered += 1
         self._notes.add(call=name, told=result.output, source=result.source)
-        return True
+        return ""
 
     def _need(self, capability: str) -> Need:
         """Return the need for a capability; every second peer has one of its own."""
