@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,25 @@ from tests.waiting import until
 
 A2A = "urn:anpd:a2a:1.0"
 GBZ = "urn:anpd:gbz-185.6:1"
+
+
+def with_two_orders(folder: Path) -> AbstractAsyncContextManager[Talks]:
+    """Run a caller that prefers A2A, and a provider that prefers GB/Z."""
+    return talks_in(
+        folder,
+        interaction__order=(A2A, GBZ),
+        provider={"interaction__order": (GBZ, A2A)},
+    )
+
+
+def without_a2a(exchange: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a caller find that its peer does not speak A2A any more."""
+    dial = exchange.dial
+
+    async def dial_others(peer: str, protocol: str) -> Any:
+        return None if protocol == A2A else await dial(peer, protocol)
+
+    monkeypatch.setattr(exchange, "dial", dial_others)
 
 
 async def begun(talks: Talks, name: str, /, **data: Any) -> Any:
@@ -49,11 +69,7 @@ async def dialled(talks: Talks) -> None:
 async def test_a_line_of_the_peers_takes_new_sessions_and_no_old_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
-    async with talks_in(
-        tmp_path,
-        interaction__order=(A2A, GBZ),
-        provider={"interaction__order": (GBZ, A2A)},
-    ) as talks:
+    async with with_two_orders(tmp_path) as talks:
         if first == "calls":
             monkeypatch.setattr(talks.caller.tasks._exchange, "dial", nowhere)
         old = await begun(talks, "ticks", number=60, pause=0.05)
@@ -95,13 +111,8 @@ async def test_tasks_over_a2a_when_another_protocol_is_preferred_after_a_restart
         task = await begun(talks, "ticks", number=60, pause=0.05)
         await stopped(talks)
         exchange = talks.caller.tasks._exchange
-        dial = exchange.dial
-
-        async def dialled(peer: str, protocol: str) -> Any:
-            return None if protocol == A2A else await dial(peer, protocol)
-
         if not still:
-            monkeypatch.setattr(exchange, "dial", dialled)
+            without_a2a(exchange, monkeypatch)
         monkeypatch.setattr(exchange, "_order", (GBZ, A2A))
         await exchange.resume(task.log)
         seen = await talks.follow(task)
@@ -119,12 +130,7 @@ async def test_a_session_that_was_bound_to_a2a_is_free_when_the_peer_leaves_that
     async with talks_in(tmp_path, interaction__order=(A2A, GBZ)) as talks:
         task = await begun(talks, "ticks", number=600, pause=0.05)
         exchange = talks.caller.tasks._exchange
-        dial = exchange.dial
-
-        async def dialled(peer: str, protocol: str) -> Any:
-            return None if protocol == A2A else await dial(peer, protocol)
-
-        monkeypatch.setattr(exchange, "dial", dialled)
+        without_a2a(exchange, monkeypatch)
         monkeypatch.setattr(exchange, "_order", (GBZ,))
         await channels[0].close("cut")
         seen = await talks.follow(task)
@@ -139,11 +145,7 @@ async def test_a_line_that_comes_and_goes_takes_its_tasks_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """They come again over the next line, while another session goes another way."""
-    async with talks_in(
-        tmp_path,
-        interaction__order=(A2A, GBZ),
-        provider={"interaction__order": (GBZ, A2A)},
-    ) as talks:
+    async with with_two_orders(tmp_path) as talks:
         exchange = talks.caller.tasks._exchange
         with monkeypatch.context() as patch:
             if how == "calls":

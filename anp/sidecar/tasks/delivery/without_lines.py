@@ -1,7 +1,7 @@
 """Tasks at peers to which there is no line: over A2A, or each made as a call.
 
-A session goes one way at a time. One that goes over A2A is bound to that protocol from
-then on; a call is made of a task that nobody was told of, and stays one.
+A session that goes over A2A is bound to that protocol from then on. Where the peer has
+no protocol for tasks, each task that it was not told of is made as a call for good.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ CARRY_CHECK: Final = 0.5
 "Seconds between two looks at the tasks of a peer that gets them as calls."
 
 FAILED_CHECK: Final = 60.0
-"The same after an error that is not the peer's."
+"The same after an error of our own, such as a full disk."
 
 CHOSEN: Final = "chosen protocol"
-"Mark of a session that nobody bound to its protocol, in the names that it has."
+"""Name in `Conversation.threads` for a session whose protocol was chosen here; whoever
+began it named none."""
 
 PAGE: Final = 64
 "Operations that are read from a log at a time."
@@ -70,7 +71,7 @@ class WithoutLines:
         has_line: Callable[[str], bool],
         want: Callable[[str, str], None],
     ) -> None:
-        """Begin without any.
+        """Begin with no session to carry.
 
         Args:
             has_line: Tells if there is a line to a peer.
@@ -98,7 +99,7 @@ class WithoutLines:
         await asyncio.gather(*finishing, return_exceptions=True)
 
     def opened(self, line: Line) -> None:
-        """Take note of a new line: sessions go over it that no call was begun for."""
+        """Take note of a line to a peer: it carries the tasks that are no calls yet."""
         agent = agent_name(line.peer)
         if (agent, "") in self._carrying:
             self._reached.add(agent)
