@@ -7,8 +7,6 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["main"]
-
 HERE = Path(__file__).resolve().parent.parent
 
 READER_GONE = 141

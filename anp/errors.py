@@ -4,21 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-__all__ = [
-    "BusyError",
-    "ConflictError",
-    "AnpError",
-    "CallError",
-    "ConfigError",
-    "ErrorCode",
-    "ErrorKind",
-    "LocalError",
-    "PeerError",
-    "UnknownError",
-    "no_answer",
-    "told_by_peer",
-]
-
 
 class ErrorCode(IntEnum):
     """Codes of the outer `response` message (WIRE row 25).

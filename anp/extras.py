@@ -18,8 +18,6 @@ from urllib.parse import unquote, urlsplit
 
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["MODULES", "install_line", "is_installed", "missing", "require"]
-
 MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "a2a": ("a2a", "jwt"),
     "demo": ("mcp", "mcp_server_time"),

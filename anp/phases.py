@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
-__all__ = ["ON_PHASE", "waits_for"]
-
 ON_PHASE: ContextVar[Callable[[str], None] | None] = ContextVar(
     "on_phase", default=None
 )

@@ -38,8 +38,6 @@ from mcp.client.streamable_http import streamable_http_client
 from anp.protocols.envelope import ENVELOPE_URI
 from bench.call import ARGUMENTS, FUNCTION, Anpd
 
-__all__ = ["Kind", "Once", "Socket", "children", "daemons", "direct", "main", "timed"]
-
 CALLERS = (1, 8, 32)
 CALLS = 64
 "Calls of each kind and number of callers in one round."

@@ -25,7 +25,7 @@ from typing import Any
 
 from anp.errors import CallError
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.attachments.spec import DeclaredCapability
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon

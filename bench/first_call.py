@@ -28,8 +28,6 @@ from typing import Any, Final
 from bench.call import ARGUMENTS, Anpd, LocalApi
 from bench.ready import cpu_of
 
-__all__ = ["main"]
-
 ROUNDS = 6
 "Callers of each kind; the first one is not counted."
 

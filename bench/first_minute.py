@@ -24,8 +24,6 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-__all__ = ["main"]
-
 INSTALLS = (".venv/.demo", "install", "venv")
 "Targets of make that install what the demo needs; the first that a checkout has."
 

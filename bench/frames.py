@@ -49,7 +49,7 @@ from anp.sidecar.process.memory import keep_freed_memory
 from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType, frame_of
 from anp.wire.keys import EphemeralKey
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment, moment_of
 from anp.wire.replay import HelloMemory
 

@@ -20,7 +20,8 @@ from typing import Any
 
 from sandbox.errors import SandboxError
 from sandbox.pool.config import SandboxConfig
-from sandbox.pool.pool import Module, Sandbox
+from sandbox.pool.module import Module
+from sandbox.pool.pool import Sandbox
 from sandbox.processes.process import ForkServer
 
 CALLS = 5_000

@@ -23,8 +23,6 @@ from pathlib import Path
 
 from bench.call import FUNCTION, Anpd
 
-__all__ = ["main"]
-
 ROUNDS = 25
 "Starts of each."
 

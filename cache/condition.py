@@ -12,15 +12,6 @@ from cache.errors import CacheError, StoreDamaged, StoreFull, StoreUnavailable
 from cache.parts.shelf import StoreBase
 from cache.rows import Room
 
-__all__ = [
-    "LEAST_ROOM",
-    "StoreCondition",
-    "StoreFault",
-    "StoreWatch",
-    "condition_of",
-    "fault_of",
-]
-
 LEAST_ROOM = 100 * 1024 * 1024
 "Free bytes below which the owner is warned, or 5 % of a disk where that is less."
 

@@ -29,8 +29,6 @@ from cache.errors import RecordError, StoreDamaged, StoreFull, StoreUnavailable
 from cache.records.records import decode_json, encode_json
 from cache.rows import Room, Row
 
-__all__ = ["LOCK_TIMEOUT", "SETTINGS", "Database", "PlainCache", "PlainDisk"]
-
 logger = logging.getLogger(__name__)
 
 LOCK_TIMEOUT = 5.0

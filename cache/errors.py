@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "CacheError",
-    "HashPrefixError",
-    "LogConflict",
-    "RecordError",
-    "StoreDamaged",
-    "StoreFull",
-    "StoreUnavailable",
-]
-
 
 class CacheError(Exception):
     """Base of all errors of `cache`."""

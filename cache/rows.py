@@ -10,8 +10,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-__all__ = ["Room", "Row", "Rows", "StoreBackend"]
-
 T = TypeVar("T")
 
 

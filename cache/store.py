@@ -19,8 +19,6 @@ from cache.redis.database import RedisDatabase
 from cache.redis.place import DEFAULT_PREFIX, RedisPlace
 from cache.redis.server import RedisTimes
 
-__all__ = ["Store", "StoreLimits", "open_store"]
-
 
 class Store(
     LibraryStore,

@@ -5,27 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-__all__ = [
-    "APPROVAL_PENDING",
-    "NOT_RUN",
-    "CapabilityFailed",
-    "CasesError",
-    "CommunicationEnded",
-    "DocumentError",
-    "FailureKind",
-    "HalfError",
-    "JsonError",
-    "MessageDropped",
-    "MessageError",
-    "MessageFault",
-    "MindError",
-    "MisuseError",
-    "NegotiationError",
-    "SchemaError",
-    "TransportClosed",
-    "told_of",
-]
-
 
 class NegotiationError(Exception):
     """Base of all errors of `negotiation`."""

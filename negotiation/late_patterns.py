@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-__all__ = ["late_pattern"]
-
 
 def late_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     """Return a pattern that is compiled at its first use, with `re.compile`.

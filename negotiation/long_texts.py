@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-__all__ = ["LONG", "STAND_IN", "is_named", "take_out", "write_bytes", "written_size"]
-
 LONG: Final = 64 * 1024
 "Characters from which a text is long."
 

@@ -21,29 +21,6 @@ from negotiation.errors import JsonError, MessageError, MessageFault, MisuseErro
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "Action",
-    "CallSignal",
-    "ChannelClose",
-    "CodeGeneration",
-    "CodeStatus",
-    "FixErrorNegotiation",
-    "MAX_CANDIDATE_SIZE",
-    "MAX_MESSAGE_SIZE",
-    "MAX_TEXT_SIZE",
-    "MetaMessage",
-    "NaturalLanguageNegotiation",
-    "NaturalLanguageType",
-    "ProtocolNegotiation",
-    "SignalKind",
-    "Status",
-    "TestCasesNegotiation",
-    "candidate_problem",
-    "cut_text",
-    "parse_meta",
-    "render_meta",
-]
-
 MAX_CANDIDATE_SIZE = 256 * 1024
 "Largest `candidateProtocols`, in bytes of UTF-8 (ANP-Q30)."
 

@@ -10,24 +10,6 @@ from negotiation.need import Capability, Need, Schema
 from negotiation.strict_json import Json
 from negotiation.transcript import Turn
 
-__all__ = [
-    "Accept",
-    "Counter",
-    "Demand",
-    "HALF_FAILED",
-    "HalfRunner",
-    "HalfSource",
-    "MessageParser",
-    "Mind",
-    "Offer",
-    "OnStream",
-    "Reject",
-    "Side",
-    "Validator",
-    "Verdict",
-]
-
-
 HALF_FAILED: Final = "our half for this document failed"
 "Reason for a peer; findings quote values, such as the data of a call."
 

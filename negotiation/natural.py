@@ -20,18 +20,6 @@ from negotiation.need import Capability
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = [
-    "MAX_NATURAL_SIZE",
-    "NaturalRequest",
-    "arguments_for",
-    "natural_refusal",
-    "read_natural_request",
-    "render_natural_answer",
-    "render_natural_refusal",
-    "render_natural_request",
-    "text_argument",
-]
-
 MAX_NATURAL_SIZE: Final = 64 * 1024
 "Largest text of an exchange that we read or write, in bytes of UTF-8 (ANP-Q30)."
 

@@ -12,18 +12,6 @@ from typing import Any, Final
 
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = [
-    "NAME_ONLY",
-    "Capability",
-    "Role",
-    "Schema",
-    "Need",
-    "infer_schema",
-    "schema_hash",
-    "shape_of",
-    "need_key",
-]
-
 Schema = dict[str, Any] | bool
 "A JSON Schema 2020-12; `True` allows every value, `False` none."
 

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-__all__ = ["expression_tree", "module_tree"]
-
 T = TypeVar("T")
 
 MOST_TRIES: Final = 10

@@ -26,17 +26,6 @@ from negotiation.long_texts import (
     written_size,
 )
 
-__all__ = [
-    "Json",
-    "MAX_DEPTH",
-    "MAX_DIGITS",
-    "canonical_json",
-    "largest_json",
-    "parse_json",
-    "plain_json",
-    "write_plain",
-]
-
 Json = dict[str, Any] | list[Any] | str | int | float | bool | None
 "Any JSON value; the content of a container is `Json` again."
 

@@ -12,14 +12,6 @@ from negotiation.errors import FailureKind, NegotiationError
 from negotiation.late_patterns import late_pattern
 from negotiation.messages import ProtocolNegotiation, Status
 
-__all__ = [
-    "Direction",
-    "NegotiationEnded",
-    "Turn",
-    "calls_in_words",
-    "calls_told",
-]
-
 CALLS: Final = late_pattern(r"Calls (`[^`\n]{1,200}`(, `[^`\n]{1,200}`)*)\.")
 "Words of a provider that go with an acceptance."
 

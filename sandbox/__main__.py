@@ -20,8 +20,6 @@ from sandbox.errors import CapabilityFailure, SandboxError
 from sandbox.pool.config import SandboxConfig
 from sandbox.pool.pool import Sandbox
 
-__all__ = ["main"]
-
 OK, FAILED, USAGE = 0, 1, 2
 "Exit codes: a value, another outcome, invalid arguments."
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["CapabilityFailure", "Finding", "FrameError", "SandboxError"]
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -16,8 +16,6 @@ import re
 from decimal import Decimal, DecimalException
 from typing import Any, Final
 
-__all__ = ["ExactEncoder", "ExactFloat", "number_text", "read_number", "write_json"]
-
 NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 "A number of RFC 8259."
 

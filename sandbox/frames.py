@@ -17,8 +17,6 @@ from typing import Any
 from sandbox.errors import FrameError
 from sandbox.exact_numbers import ExactEncoder, number_text, read_number
 
-__all__ = ["MAX_DEPTH", "MAX_FRAME", "frame_length", "pack", "unpack"]
-
 MAX_FRAME = 16 * 1024 * 1024
 "Largest frame, in bytes."
 

@@ -18,8 +18,6 @@ from typing import Any, Final
 
 from sandbox.exact_numbers import number_text, read_number
 
-__all__ = ["PlainSchemas", "parse_strict", "surely_schema"]
-
 MAX_NODES: Final = 2_000
 "Schemas in one schema, where one that is referred to twice counts twice."
 

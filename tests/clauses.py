@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["ALL", "IMPLEMENTED", "INFORMATIVE", "OPEN", "clause", "problems", "unshown"]
-
 
 def clause(*ids: str) -> pytest.MarkDecorator:
     """Mark a test as one that shows the clauses `ids`."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from anp.cli.app import app
 
-__all__ = ["command_lines", "problem_of"]
-
 _OPERATORS = {"&&", "||", ";", "|", "&", ">", ">>", "<", "2>", "2>&1"}
 "Words at which a shell ends a command."
 

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Block", "Link", "Typed", "blocks", "documents", "headings", "links"]
-
 ROOT = Path(__file__).resolve().parent.parent
 "The top folder of the project."
 

@@ -6,8 +6,6 @@ import pytest
 
 from tests.documents import ROOT
 
-__all__ = ["SIDE", "side_python"]
-
 SIDE = ("sdk", "agents", "callers", "recipes", "a2a", "a2a-0.3")
 "Environments that pin other versions than we do; each lies in a folder of `.venvs`."
 

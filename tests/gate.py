@@ -10,8 +10,6 @@ from typing import Final, get_args, get_type_hints
 from anp.sidecar.config.settings import NegotiationConfig
 from anp.sidecar.offer.ways import WAYS, Approval, Passage, WayIn, decide
 
-__all__ = ["SETTINGS", "cell", "rows", "table"]
-
 SETTINGS: Final[tuple[str, ...]] = get_args(
     get_type_hints(NegotiationConfig)["approve"]
 )

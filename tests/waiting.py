@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-__all__ = ["PATIENCE", "until"]
-
 PATIENCE = 60.0
 "Seconds after which a test fails whose own deadline is longer."
 

@@ -21,8 +21,6 @@ from anp.channel.core.pace import Pace
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
 from anp.channel.stranger_work import StrangerWork
 
-__all__ = ["Admission", "DoorSocket", "Guest", "Occupancy"]
-
 logger = logging.getLogger(__name__)
 
 DOOR_PATIENCE = 0.5

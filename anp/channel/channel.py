@@ -19,17 +19,8 @@ from anp.channel.core.events import (
 from anp.channel.core.limits import KEY_EXPIRED
 from anp.errors import CallError, ErrorCode, ErrorKind
 from anp.wire.frames import Frame, ProtocolType, frame_of
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment, moment_of
-
-__all__ = [
-    "Channel",
-    "ChannelAcceptor",
-    "ChannelClosed",
-    "call_cut_off",
-    "nothing",
-    "read_clocks",
-]
 
 logger = logging.getLogger(__name__)
 

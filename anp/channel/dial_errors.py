@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 
 from websockets.exceptions import InvalidHandshake, InvalidStatus
 
-__all__ = ["dial_problem"]
-
 _ERRNO = re.compile(r"\[Errno (-?\d+)\]")
 
 _BY_ERRNO = {

@@ -17,8 +17,6 @@ from anp.channel.pipe import PromptConnection
 from anp.errors import CallError, ErrorKind
 from anp.identity.web.guard import FetchError
 
-__all__ = ["Addresses", "Dialler"]
-
 Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
 "Returns the addresses of a host that may be connected to; raises `FetchError`."
 

@@ -18,8 +18,6 @@ from anp.errors import PeerError
 from anp.identity.resolver import Resolver
 from cache.errors import CacheError
 
-__all__ = ["HandshakeAnswers"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -25,8 +25,6 @@ from cache.errors import CacheError
 from cache.records.peers import KeyRecord
 from cache.records.records import AgreementRole
 
-__all__ = ["PURPOSE", "KeyKeeper", "KeyRecords", "Taken"]
-
 logger = logging.getLogger(__name__)
 
 PURPOSE = b"anpd: short-term keys at rest"

@@ -12,8 +12,6 @@ from anp.channel.core.limits import next_wait
 from anp.channel.link import Link
 from anp.errors import AnpError
 
-__all__ = ["keep_link"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -35,7 +35,8 @@ from anp.channel.core.events import (
 )
 from anp.channel.core.handshakes import TOO_MANY_CHANNELS
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.link_core import Before, LinkCore
+from anp.channel.core.link_core import LinkCore
+from anp.channel.core.traffic import Before
 from anp.channel.handshake_answers import HandshakeAnswers
 from anp.channel.keeper import KeyKeeper, Taken
 from anp.channel.link_keys import LinkKeys
@@ -48,12 +49,9 @@ from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.wire.frames import Frame
 from anp.wire.keys import EphemeralKey
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import LostKey, text_size
+from anp.wire.meta_protocol import LostKey, MetaProtocol, text_size
 from anp.wire.replay import HelloMemory
 from cache.errors import CacheError
-
-__all__ = ["ChannelAcceptor", "Link"]
 
 logger = logging.getLogger(__name__)
 

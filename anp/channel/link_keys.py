@@ -18,8 +18,6 @@ from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import Identities
 from anp.identity.resolver import Resolver
 
-__all__ = ["LinkKeys"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -14,14 +14,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from anp.channel.admission import Admission, Guest
-from anp.channel.channel import Channel
+from anp.channel.channel import Channel, ChannelAcceptor
 from anp.channel.core.events import ChannelOpened
 from anp.channel.core.limits import LinksConfig
 from anp.channel.core.shares import NoPlace
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
 from anp.channel.kept_links import keep_link
-from anp.channel.link import ChannelAcceptor, Link
+from anp.channel.link import Link
 from anp.channel.listener import Pages, PeerServers, listen
 from anp.channel.pipe import FAREWELL, PromptConnection
 from anp.channel.room import LinkFull
@@ -29,11 +29,8 @@ from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.phases import waits_for
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import text_size
+from anp.wire.meta_protocol import MetaProtocol, text_size
 from anp.wire.replay import HelloMemory
-
-__all__ = ["LinkTarget", "Links"]
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,6 @@ from anp.channel.pipe import PromptConnection
 from anp.errors import CallError, ErrorKind
 from anp.identity.address import normalise_url
 
-__all__ = ["Page", "Pages", "PeerServers", "listen", "websocket_logger"]
-
 Page = tuple[str, bytes]
 "A content type and a body."
 

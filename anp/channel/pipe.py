@@ -23,8 +23,6 @@ from anp.channel.core.link_core import LinkCore
 from anp.channel.stranger_work import StrangerWork
 from anp.wire.envelopes import LONG, is_binary
 
-__all__ = ["DROP_TIME", "FAREWELL", "Pipe", "PromptConnection", "Reader", "framed"]
-
 DROP_TIME = 0.5
 "Seconds that the other end of a dropped link has to read why."
 

@@ -9,8 +9,6 @@ from anp.channel.core.handshakes import NOT_HERE
 from anp.errors import CallError, ErrorCode, ErrorKind, PeerError
 from cache.errors import CacheError
 
-__all__ = ["CANNOT_SERVE", "RETRY_AFTER", "refusal_of", "unable"]
-
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER = 2.0

@@ -10,8 +10,6 @@ from anp.channel.channel import Channel
 from anp.channel.core.traffic import EXTENSION_CLOSE, IDLE
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["ROOM_PATIENCE", "ChannelRoom", "LinkFull"]
-
 ROOM_PATIENCE = 0.5
 "Seconds without a call after which a channel of ours may make room for another."
 

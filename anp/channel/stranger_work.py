@@ -14,8 +14,6 @@ from typing import Any, Protocol, TypeVar
 
 from anp.channel.core.turns import Turns
 
-__all__ = ["Meter", "StrangerWork", "counted", "current_meter", "own_turn"]
-
 T = TypeVar("T")
 
 

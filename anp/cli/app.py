@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Annotated
 
 import click
+from click import Context
 
-from anp.cli.grammar import Context, Option, parameters_of, with_context
+from anp.cli.grammar import Option, parameters_of, with_context
 from anp.cli.output import Settings, fail, guarded, show_wide
 from anp.cli.words import RootGroup
 from anp.errors import EXIT_CODES, ErrorKind
-
-__all__ = ["app", "run"]
 
 WIDE = "--wide"
 

@@ -19,8 +19,6 @@ from anp.cli.input import read_data
 from anp.cli.output import Settings, guarded, print_json, progress
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["CallLine", "make_call", "quick_call", "shows_phases"]
-
 GLOBAL: Final = {"--home": "home"}
 OPTIONS: Final = {
     "--data": "data",

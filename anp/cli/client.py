@@ -17,17 +17,9 @@ from anp.sidecar.home.home import Home, find_home
 from negotiation.exact_numbers import read_number, write_json
 
 if TYPE_CHECKING:
-    from anp.cli.grammar import Context
-    from anp.sidecar.config.settings import Config
+    from click import Context
 
-__all__ = [
-    "Client",
-    "client_of",
-    "home_of",
-    "load_settings",
-    "problem_error",
-    "segment",
-]
+    from anp.sidecar.config.settings import Config
 
 BAD = 400
 "The first status of HTTP that is an error."

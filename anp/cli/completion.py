@@ -8,18 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from anp.cli.grammar import Context
-from anp.errors import AnpError
+from click import Context
 
-__all__ = [
-    "complete_capability",
-    "complete_need",
-    "complete_negotiation",
-    "complete_peer",
-    "complete_protocol",
-    "complete_task",
-    "complete_waiting",
-]
+from anp.errors import AnpError
 
 PATIENCE: Final = 1.0
 "Seconds that a shell waits for the daemon, which answers in some milliseconds."

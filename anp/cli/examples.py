@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["EXAMPLES", "example_of"]
-
 EXAMPLES: Final[Mapping[str, str]] = {
     "up": "--background --port 8765",
     "logs": "--follow",

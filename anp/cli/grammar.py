@@ -16,17 +16,6 @@ import click
 from click import Context
 from click.shell_completion import CompletionItem
 
-__all__ = [
-    "Argument",
-    "Commands",
-    "Context",
-    "Option",
-    "OrderedGroup",
-    "ShownCommand",
-    "parameters_of",
-    "with_context",
-]
-
 Complete = Callable[[Context, str], list[str]]
 "Returns the words that a shell offers for what was typed so far."
 

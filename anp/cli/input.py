@@ -10,8 +10,6 @@ from typing import Any
 from anp.errors import CallError, ErrorKind
 from negotiation.exact_numbers import read_number
 
-__all__ = ["read_data", "read_input"]
-
 
 def read_input(file: str, *, most: int) -> bytes:
     """Return the bytes of a file, or of standard input for `-`.

@@ -12,8 +12,6 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import IO
 from urllib.parse import urlencode
 
-__all__ = ["LocalHttp", "LostError"]
-
 BLOCK = 256 * 1024
 "Bytes of a file that are sent at once; the library's own 8 KiB take twice as long."
 

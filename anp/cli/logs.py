@@ -11,8 +11,6 @@ from typing import Any, Literal, TextIO
 
 from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 
-__all__ = ["JsonFormatter", "TextFormatter", "limit_lines", "log_to"]
-
 FIELD = re.compile(r"(?:(?P<name>[a-z_]+)=)?(?P<place>%[-#0 +]*\d*(?:\.\d+)?[a-zA-Z%])")
 "A place for an argument in a log line's template, and the name in front of it."
 

@@ -12,18 +12,6 @@ from anp.cli.completion import (
 )
 from anp.cli.grammar import Argument, Option
 
-__all__ = [
-    "Capability",
-    "Data",
-    "Hash",
-    "Host",
-    "Id",
-    "Json",
-    "Note",
-    "PeerWord",
-    "Port",
-]
-
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Data = Annotated[
     str, Option("--data", "-d", help="JSON, @FILE, or - for standard input.")

@@ -13,32 +13,6 @@ from typing import Any, Final
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
 from negotiation.exact_numbers import write_json
 
-__all__ = [
-    "Settings",
-    "call_line",
-    "cells_of",
-    "describe",
-    "event_line",
-    "fail",
-    "guarded",
-    "json_line",
-    "outcome_of",
-    "print_bytes",
-    "print_json",
-    "print_list",
-    "print_one",
-    "progress",
-    "protocol_of",
-    "short_did",
-    "show_wide",
-    "shown_did",
-    "table",
-    "terminal_width",
-    "transient",
-    "visible",
-    "when",
-]
-
 LONG_DID = 24
 "Characters of a DID that is not shortened."
 

@@ -12,8 +12,6 @@ import click
 
 from anp.cli.output import progress
 
-__all__ = ["QUESTIONS", "InitQuestion", "ask_all", "is_asked", "with_values"]
-
 
 @dataclass(frozen=True, slots=True)
 class InitQuestion:

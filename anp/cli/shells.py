@@ -12,8 +12,6 @@ from click.shell_completion import get_completion_class
 
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["COMPLETE_VARIABLE", "completion_script", "install_completion", "shell_of"]
-
 COMPLETE_VARIABLE: Final = "_ANPD_COMPLETE"
 "Variable by which the script tells us that words are to be completed."
 

@@ -12,10 +12,9 @@ from importlib import import_module
 from typing import Any, Final
 
 import click
+from click import Context
 
-from anp.cli.grammar import Commands, Context, OrderedGroup
-
-__all__ = ["WORDS", "RootGroup", "Word"]
+from anp.cli.grammar import Commands, OrderedGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,20 +11,6 @@ from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.dids import check_owned_did, did_method, is_web_did, split_did_all
 from anp.identity.web_dids import parse_web_did
 
-__all__ = [
-    "MAX_URL",
-    "WAYS",
-    "PeerAddress",
-    "is_encrypted",
-    "is_loopback",
-    "is_loopback_host",
-    "is_name",
-    "known_did",
-    "normalise_url",
-    "parse_peer",
-    "url_of_did_all",
-]
-
 MAX_URL = 2048
 "Longest URL accepted, in characters."
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-__all__ = ["decode", "decode_checked", "encode", "encode_checked"]
-
 ALPHABET: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 VALUES: Final = {letter: value for value, letter in enumerate(ALPHABET)}
 

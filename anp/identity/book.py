@@ -25,8 +25,6 @@ from anp.identity.address import (
 )
 from anp.identity.dids import agent_name, check_did, same_agent
 
-__all__ = ["MAX_NAMES", "AddressBook", "BookStore", "Destination"]
-
 MAX_NAMES = 1_000
 "Names that may be added while the daemon runs."
 

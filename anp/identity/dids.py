@@ -20,28 +20,6 @@ from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyFormatError, KeyKind, key_of_multibase
 from anp.identity.ripemd import ripemd160
 
-__all__ = [
-    "MAX_DID",
-    "WEB_METHODS",
-    "Identities",
-    "LocalIdentity",
-    "agent_name",
-    "agent_of",
-    "canonical_did",
-    "check_did",
-    "check_key",
-    "check_owned_did",
-    "did_all",
-    "did_key",
-    "did_method",
-    "is_web_did",
-    "key_id_of",
-    "key_of_did_key",
-    "matches_did_all",
-    "same_agent",
-    "split_did_all",
-]
-
 MAX_DID = 1024
 "Longest DID accepted, in characters."
 

@@ -18,8 +18,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from anp.errors import ConfigError
 from anp.identity.public_keys import KeyKind, PublicKey, key_of_bytes
 
-__all__ = ["MAX_KEY_FILE", "PrivateKey"]
-
 MAX_KEY_FILE = 16 * 1024
 "Largest key file that is read, in bytes; a real one has 241."
 

@@ -24,16 +24,6 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from anp.errors import AnpError
 from anp.identity import base58
 
-__all__ = [
-    "KeyFormatError",
-    "KeyKind",
-    "PublicKey",
-    "key_of_bytes",
-    "key_of_jwk",
-    "key_of_method",
-    "key_of_multibase",
-]
-
 MAX_TEXT = 256
 "Longest text of a key, in characters; a real one has at most 132."
 

@@ -8,8 +8,6 @@ from typing import Protocol
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import check_key, did_method
 
-__all__ = ["ChainResolver", "KeyResolver", "Resolver"]
-
 
 class Resolver(Protocol):
     """Answers for the DIDs of one or more methods."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import struct
 
-__all__ = ["plain_ripemd160", "ripemd160"]
-
 _WORD = 0xFFFFFFFF
 
 # Per round: which word of the block each of the 16 steps takes, and by how many bits

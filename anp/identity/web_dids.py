@@ -15,8 +15,6 @@ from urllib.parse import quote, unquote_to_bytes
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import MAX_DID, is_web_did
 
-__all__ = ["Binding", "WebDid", "parse_web_did"]
-
 MAX_SEGMENTS = 16
 "Path segments of one DID."
 

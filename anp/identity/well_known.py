@@ -13,15 +13,6 @@ from anp.identity.dids import check_did
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "MAX_WELL_KNOWN",
-    "PATH",
-    "WellKnown",
-    "make_well_known",
-    "parse_well_known",
-    "well_known_url",
-]
-
 MAX_WELL_KNOWN = 64 * 1024
 "Largest document read, in bytes; a real one has about 150."
 

@@ -15,8 +15,6 @@ from anp.interaction.elements import Chunk, Message, Part, PartKind
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.stored import element_size, fingerprint
 
-__all__ = ["ChunkAssembler", "ChunkLimits", "join_parts", "split_message"]
-
 MAX_CONTENT: Final = 512 * 1024
 "Bytes of content in one frame; larger texts and bytes go in chunks."
 

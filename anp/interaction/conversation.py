@@ -46,8 +46,6 @@ from anp.interaction.states import (
 )
 from anp.interaction.step import Step
 
-__all__ = ["NOT_CHOSEN", "Conversation", "start_key"]
-
 INTERRUPTED = "interrupted"
 "Code of a task that was at work when the daemon ended."
 

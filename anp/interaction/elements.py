@@ -20,31 +20,6 @@ from urllib.parse import unquote
 from anp.interaction.states import TaskState
 from negotiation.strict_json import Json
 
-__all__ = [
-    "JWT",
-    "LOCAL",
-    "CancelRequest",
-    "Chunk",
-    "EventContent",
-    "FILE_URN",
-    "Message",
-    "MessagePurpose",
-    "Part",
-    "PartKind",
-    "Party",
-    "PartyMode",
-    "SenderRole",
-    "Session",
-    "SessionEvent",
-    "SessionHead",
-    "SessionState",
-    "SubscriptionWish",
-    "Task",
-    "TaskChange",
-    "TaskProgress",
-    "party_name",
-]
-
 LOCAL: Final = "local:"
 "Prefix of the id of a party that is no peer but has a token of ours."
 

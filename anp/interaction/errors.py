@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["fault_of", "InteractionError", "InteractionFault"]
-
 
 class InteractionFault(StrEnum):
     """Reasons to refuse an operation; the peer and the local caller see the code."""

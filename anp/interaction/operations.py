@@ -15,31 +15,6 @@ from typing import Any
 from anp.interaction.elements import Message, Session, Task, TaskChange, TaskProgress
 from anp.interaction.errors import InteractionError, InteractionFault
 
-__all__ = [
-    "Acknowledgement",
-    "FilePiece",
-    "FileRange",
-    "MessageSend",
-    "NotifyRegister",
-    "NotifyUnregister",
-    "Operation",
-    "RefusedOperation",
-    "Send",
-    "SessionClose",
-    "SessionOpen",
-    "SessionUpdate",
-    "SubscribeCancel",
-    "SubscribeCreate",
-    "SubscriptionOperation",
-    "TaskCancel",
-    "TaskCreate",
-    "TaskGet",
-    "TaskUpdate",
-    "check_session",
-    "party_ids",
-    "refusal",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOpen:

@@ -15,21 +15,6 @@ from typing import Any, Final, cast
 from anp.interaction.elements import LOCAL, Part, Task
 from anp.interaction.states import TaskState, is_terminal, outlook
 
-__all__ = [
-    "MAX_CANDIDATES",
-    "MAX_HOPS",
-    "VISITED",
-    "Dispatch",
-    "TaskPlan",
-    "Subtask",
-    "Wait",
-    "goes_on",
-    "is_plan",
-    "loop_problem",
-    "planner",
-    "visited_of",
-]
-
 MAX_CANDIDATES: Final = 8
 "Peers that one part is offered to."
 

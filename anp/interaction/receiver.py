@@ -50,8 +50,6 @@ from anp.interaction.step import RefusedSend, Step
 from anp.interaction.stored import fingerprint
 from anp.interaction.wishes import Wishes
 
-__all__ = ["Receiver"]
-
 MAX_TRIES = 8
 "Refusals of that kind after which an operation is refused for good."
 

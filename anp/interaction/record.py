@@ -51,13 +51,6 @@ from anp.interaction.states import TaskState, is_terminal
 from anp.interaction.step import Step
 from anp.interaction.stored import fingerprint
 
-__all__ = [
-    "CALL_STYLE",
-    "InteractionLimits",
-    "RECENT_EVENTS",
-    "SessionRecord",
-]
-
 RECENT_EVENTS: Final = 8192
 "Newest events of a session that `restore` needs, to know repeats of what they hold."
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["numbers_in", "runs_of"]
-
 
 def runs_of(numbers: Iterable[int]) -> Iterable[int]:
     """Return the runs of some numbers: (3, 5, 9, 9) for 3, 4, 5 and 9."""

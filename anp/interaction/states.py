@@ -13,21 +13,6 @@ from typing import Final
 
 from anp.interaction.errors import InteractionError, InteractionFault
 
-__all__ = [
-    "MAX_STATE",
-    "TERMINAL",
-    "TRANSITIONS",
-    "TaskState",
-    "check_change",
-    "is_legal",
-    "is_pause",
-    "is_started",
-    "is_terminal",
-    "next_states",
-    "outlook",
-    "steps",
-]
-
 MAX_STATE: Final = 64
 "Longest word for a state, in characters."
 

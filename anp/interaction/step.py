@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from anp.interaction.elements import Message, SessionEvent, Task
 from anp.interaction.operations import Send
 
-__all__ = ["RefusedSend", "Step"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedSend:

@@ -39,18 +39,6 @@ from anp.interaction.elements import (
 )
 from negotiation.exact_numbers import read_number, write_json
 
-__all__ = [
-    "StoredFormError",
-    "element_size",
-    "event_bytes",
-    "fingerprint",
-    "head_bytes",
-    "read_event",
-    "read_head",
-    "read_task",
-    "task_bytes",
-]
-
 VERSION: Final = 1
 "Version of the form; raised when the meaning of a field changes."
 

@@ -15,8 +15,6 @@ from anp.interaction.operations import (
 from anp.interaction.record import SessionRecord
 from anp.interaction.step import Step
 
-__all__ = ["Wishes"]
-
 Wish = NotifyRegister | NotifyUnregister | SubscribeCreate | SubscribeCancel
 "An operation that only the requester sends."
 

@@ -10,16 +10,6 @@ from typing import Any, Final
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.protocols.timestamps import read_timestamp
 
-__all__ = [
-    "MAX_ID",
-    "MAX_ITEMS",
-    "MAX_PARTIES",
-    "MAX_REF",
-    "Fields",
-    "given_fields",
-    "invalid",
-]
-
 MAX_ID: Final = 512
 "Longest id, in characters (GBZ-Q18)."
 

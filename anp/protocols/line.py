@@ -22,8 +22,6 @@ from anp.interaction.operations import (
 )
 from negotiation.consensus.written import Flagged, WrittenLimits
 
-__all__ = ["FurtherFrame", "InvalidFrame", "OperationFrame", "SessionLine"]
-
 MAX_SHOWN: Final = 200
 "Most characters of a peer's text in what we log."
 

@@ -21,8 +21,6 @@ from negotiation.errors import MisuseError
 from negotiation.need import Capability
 from negotiation.strict_json import Json
 
-__all__ = ["CallingSide", "ServingSide", "WrittenSide", "writable"]
-
 
 class WrittenSide(ABC):
     """One side of a channel: its beginning, its end, and what it tells its daemon."""

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 from anp.wire.moment import second_text, unix_ns
 
-__all__ = ["Timestamp", "read_timestamp", "write_timestamp"]
-
 _DATE_TIME: Final = re.compile(
     r"""(?P<year>[0-9]{4})
     (?: (?P<dash>-?)[0-9]{2}(?P=dash)[0-9]{2}          # month and day

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from anp.channel.listener import Page
+from anp.identity.dids import agent_name
 from anp.identity.well_known import PATH, WellKnown, make_well_known
 from anp.sidecar.broadcast.broadcaster import Broadcaster
 from anp.sidecar.calls.events import EventHub
@@ -28,7 +29,6 @@ from anp.sidecar.home.home import Home
 from anp.sidecar.library.housekeeper import Housekeeper, configured_dids
 from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.lists import LIST_PATH
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.peers.web_identity import make_resolver
 from anp.sidecar.plans.desk import PlanDesk
 from anp.sidecar.subscriptions.parts import make_subscriptions
@@ -48,8 +48,6 @@ from anp.version import daemon_version
 from cache.condition import StoreWatch
 from cache.parts.agreements import Imported
 from cache.records.records import AgreementRole
-
-__all__ = ["Daemon"]
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,6 @@ from anp.sidecar.telemetry.log_limit import LOG_LIMIT
 from anp.sidecar.telemetry.observer import Observer
 from anp.version import daemon_version
 
-__all__ = ["watch_daemon"]
-
 
 def watch_daemon(
     observer: Observer,

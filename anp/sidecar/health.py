@@ -14,8 +14,6 @@ from typing import Literal
 from anp.sidecar.daemon import Daemon
 from cache.condition import StoreFault
 
-__all__ = ["Condition", "HealthPart", "Readiness", "judge", "readiness"]
-
 STORE_TIMEOUT = 2.0
 "Seconds within which the store has to answer."
 

@@ -13,8 +13,6 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.policy import PeerRules
 from anp.sidecar.peers.web_identity import renew_tls
 
-__all__ = ["Reloaded", "reload_daemon"]
-
 logger = logging.getLogger(__name__)
 
 

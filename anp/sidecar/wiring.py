@@ -27,11 +27,10 @@ from anp.sidecar.a2a.channel import A2aChannels
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.attachments.inbox.desk import Inbox
-from anp.sidecar.bound.base import BoundParts
+from anp.sidecar.bound.base import BoundParts, RequesterParts
 from anp.sidecar.bound.natural import Spokesman
 from anp.sidecar.bound.provider import ProviderParts
 from anp.sidecar.bound.repairer import Repairer
-from anp.sidecar.bound.requester import RequesterParts
 from anp.sidecar.bound.work import WorkDesk
 from anp.sidecar.bundles.bundles import Bundles
 from anp.sidecar.calls.acceptor import Acceptor, LateAcceptor
@@ -85,25 +84,13 @@ from cache.store import Store, open_store
 from negotiation.consensus.written import WrittenLimits
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.mind import Offer
-from sandbox.pool.pool import Sandbox, SandboxConfig
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.pool import Sandbox
 from sandbox.pool.validation import SchemaValidator
 
 if TYPE_CHECKING:
     # Loaded where the owner set a model.
     from negotiation.llm.asking.endpoint import ModelEndpoint
-
-__all__ = [
-    "CallParts",
-    "CodeParts",
-    "MindParts",
-    "OfferParts",
-    "PeerParts",
-    "make_calls",
-    "make_code",
-    "make_minds",
-    "make_offer",
-    "make_peers",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,20 +16,6 @@ from pydantic import ConfigDict, StrictStr
 
 from anp.errors import ErrorCode, PeerError
 
-__all__ = [
-    "IV_SIZE",
-    "TAG_SIZE",
-    "EncryptedData",
-    "Envelope",
-    "EnvelopeHead",
-    "OpenData",
-    "decode_base64",
-    "decode_sealed",
-    "encode_base64",
-    "envelope_of",
-    "open_data_of",
-]
-
 IV_SIZE: Final = 12
 "Bytes of an iv (WIRE row 26)."
 

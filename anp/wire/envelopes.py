@@ -36,15 +36,6 @@ from anp.wire.keys import SessionKeys
 from anp.wire.messages import UnreadableMessage
 from anp.wire.moment import second_text
 
-__all__ = [
-    "EXTENSION_BINARY",
-    "LONG",
-    "EnvelopeWriter",
-    "binary_key_id",
-    "is_binary",
-    "read_envelope",
-]
-
 EXTENSION_BINARY: Final = "binary"
 "Name of our extension for envelopes without base64 and JSON."
 

@@ -28,25 +28,6 @@ from anp.wire.encrypted import (
 )
 from anp.wire.keys import SessionKeys
 
-__all__ = [
-    "FORMATS",
-    "FORMAT_1_0",
-    "Frame",
-    "FrameFormat",
-    "ProtocolType",
-    "check_envelope_dids",
-    "check_envelope_version",
-    "decode_frame",
-    "encode_frame",
-    "encrypt",
-    "find_format",
-    "frame_header",
-    "frame_of",
-    "open_long",
-    "open_sealed",
-]
-
-
 _TYPE_SHIFT = 6
 "The protocol type is in the two most significant bits of the header's first byte."
 

@@ -51,21 +51,11 @@ from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.frames import FrameFormat, find_format
 from anp.wire.hellos import DESTINATION_HELLO, SOURCE_HELLO
 from anp.wire.keys import derive_keys
-from anp.wire.messages import (
-    DestinationHello,
-    Finished,
-    Message,
-    MetaProtocol,
-    Response,
-    SourceHello,
-)
-from anp.wire.meta_protocol import common_version, highest_version
+from anp.wire.messages import DestinationHello, Finished, Message, Response, SourceHello
+from anp.wire.meta_protocol import MetaProtocol, common_version, highest_version
 from anp.wire.moment import Moment
 from anp.wire.outcome import (
-    Event,
-    HandshakeCompleted,
     HandshakeConfig,
-    HandshakeFailed,
     NeedHelloReply,
     NeedKeyCheck,
 )
@@ -80,19 +70,6 @@ from anp.wire.side import (
     RandomBytes,
     told_of,
 )
-
-__all__ = [
-    "Event",
-    "HandshakeCompleted",
-    "HandshakeConfig",
-    "HandshakeFailed",
-    "Identity",
-    "Initiator",
-    "NeedHelloReply",
-    "NeedKeyCheck",
-    "Responder",
-    "HandshakeState",
-]
 
 
 class Initiator(Handshake):

@@ -32,17 +32,6 @@ from anp.wire.proof import Identity, proof_value
 from negotiation.errors import JsonError
 from negotiation.strict_json import MAX_DEPTH, parse_json
 
-__all__ = [
-    "DESTINATION_HELLO",
-    "FINISHED",
-    "SOURCE_HELLO",
-    "MessageForm",
-    "escaped",
-    "meta_places",
-    "read_handshake",
-    "write_hello",
-]
-
 _LONGEST: Final = 8192
 "Characters of a message that is read by its form; a usual one has 1,400."
 

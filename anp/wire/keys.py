@@ -15,8 +15,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from anp.errors import ErrorCode, LocalError, PeerError
 
-__all__ = ["MAX_RANDOMS", "EphemeralKey", "SessionKeys", "derive_keys"]
-
 MAX_RANDOMS = 255
 "Bytes both randoms may have together: their length has to fit a byte (WIRE row 3)."
 

@@ -28,32 +28,6 @@ from anp.wire.moment import second_text, unix_ns
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "DestinationHello",
-    "EncryptedData",
-    "Envelope",
-    "Finished",
-    "Heartbeat",
-    "HelloProof",
-    "KeyShare",
-    "Message",
-    "MetaProtocol",
-    "Register",
-    "Response",
-    "SourceHello",
-    "UnreadableMessage",
-    "VerificationMethod",
-    "canonical_bytes",
-    "canonical_text",
-    "format_ns",
-    "format_timestamp",
-    "make_heartbeat",
-    "make_pong",
-    "make_response",
-    "parse_message",
-    "render",
-]
-
 
 class UnreadableMessage(PeerError):
     """A text that is no message of ours; its sender can be told.

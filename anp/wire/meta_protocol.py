@@ -13,28 +13,6 @@ from typing import Any, Final, Literal, get_args
 
 from anp.errors import ErrorCode, PeerError
 
-__all__ = [
-    "CAPABILITIES",
-    "Capability",
-    "EXTENSION_LIST",
-    "EXTENSION_MAX_MESSAGE",
-    "EXTENSION_RESUME",
-    "EXTENSION_WORK",
-    "LEAST_MAX_MESSAGE",
-    "LostKey",
-    "MAX_PAYLOAD",
-    "META_PROTOCOL_VERSION",
-    "META_PROTOCOL_VERSIONS",
-    "MetaProtocol",
-    "OTHERS_MAX_TEXT",
-    "common_version",
-    "highest_version",
-    "plaintext_size",
-    "read_version",
-    "text_size",
-]
-
-
 OTHERS_MAX_TEXT: Final = 1024 * 1024
 "Bytes of a text frame that every peer takes: the default of the WebSocket library."
 

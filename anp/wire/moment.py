@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-__all__ = ["Moment", "moment_of", "second_text", "unix_ns"]
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 

@@ -11,17 +11,7 @@ from typing import NamedTuple
 from anp.errors import ConfigError, ErrorCode
 from anp.wire.frames import FORMATS, FrameFormat
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import META_PROTOCOL_VERSIONS
-
-__all__ = [
-    "Event",
-    "HandshakeCompleted",
-    "HandshakeConfig",
-    "HandshakeFailed",
-    "NeedHelloReply",
-    "NeedKeyCheck",
-]
+from anp.wire.meta_protocol import META_PROTOCOL_VERSIONS, MetaProtocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

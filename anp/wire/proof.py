@@ -20,18 +20,6 @@ from anp.wire.encrypted import decode_base64
 from anp.wire.messages import DestinationHello, SourceHello
 from anp.wire.moment import Moment
 
-__all__ = [
-    "ED25519_KEY_TYPE",
-    "ED25519_PROOF_TYPE",
-    "KEY_TYPE",
-    "MAX_PROOF_AGE",
-    "PROOF_TYPE",
-    "Identity",
-    "proof_value",
-    "types_of",
-    "verify_hello",
-]
-
 MAX_PROOF_AGE = 30.0
 "Seconds between `proof.created` and our clock, either way (WIRE row 12)."
 

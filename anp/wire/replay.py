@@ -19,23 +19,6 @@ from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire.messages import SourceHello
 from anp.wire.proof import MAX_PROOF_AGE
 
-__all__ = [
-    "BLOCK",
-    "EXTENSION_COUNTER",
-    "HelloMemory",
-    "IvMemory",
-    "MAX_COUNTER",
-    "MAX_HELLOS",
-    "MAX_IVS",
-    "ReplayWindow",
-    "SALT_SIZE",
-    "SendCounter",
-    "block_end",
-    "counter_of",
-    "first_iv",
-]
-
-
 EXTENSION_COUNTER = "counter"
 "Name of the extension."
 

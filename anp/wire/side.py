@@ -20,12 +20,12 @@ from anp.wire.messages import (
     DestinationHello,
     Finished,
     Message,
-    MetaProtocol,
     Response,
     SourceHello,
     format_ns,
     make_response,
 )
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
 from anp.wire.outcome import (
     Event,
@@ -42,19 +42,6 @@ from anp.wire.replay import (
 )
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
-
-__all__ = [
-    "CIPHER_SUITE",
-    "GROUP",
-    "END_STATES",
-    "Handshake",
-    "HandshakeState",
-    "MakeKey",
-    "NOTHING",
-    "RandomBytes",
-    "told_of",
-]
-
 
 RandomBytes = Callable[[int], bytes]
 "Gives that many bytes nobody can guess."

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["Caller"]
-
 
 @dataclass
 class Caller:

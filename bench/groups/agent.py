@@ -12,8 +12,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Agent", "Refused"]
-
 
 class Refused(Exception):
     """The daemon refused a request."""

@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from bench.groups.agent import Agent, Refused
 
-__all__ = ["Home", "join", "start_all"]
-
 ROOT: Final = Path(__file__).parents[2]
 START_TIMEOUT: Final = 180.0
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from bench.groups.agent import Agent
 
-__all__ = ["text_of"]
-
 
 def text_of(event: dict[str, object]) -> str:
     """Return what a message says; empty for other events."""

@@ -21,8 +21,6 @@ from typing import Any, Final
 from bench.groups.homes import ROOT, Home, join, start_all
 from bench.groups.members import text_of
 
-__all__ = ["Ours"]
-
 AT_ONCE: Final = 32
 "Posts that wait for their answers at a time when deliveries are counted."
 

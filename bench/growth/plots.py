@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Line", "plot"]
-
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 64, 48, 44
 COLOURS = ("#1f5fa8", "#b3541e")

@@ -12,8 +12,6 @@ from typing import Any
 from bench.call import Anpd
 from bench.direct import Socket, children
 
-__all__ = ["Pair", "Point", "memory", "peak", "reset_peak"]
-
 PER_FILE = 100
 "Functions in one attachment."
 

@@ -22,8 +22,6 @@ from bench.groups.slim.run import PYTHON as SLIM_PYTHON
 from bench.groups.slim.run import measure as measure_slim
 from bench.updates.__main__ import AGENT_PYTHON, ROOT, process
 
-__all__ = ["Missing", "Round", "Way", "ways"]
-
 HERE: Final = Path(__file__).parent
 SDK_PYTHON: Final = ROOT / ".venvs" / "sdk" / "bin" / "python"
 

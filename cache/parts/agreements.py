@@ -19,8 +19,6 @@ from cache.records.records import (
 )
 from cache.rows import Rows
 
-__all__ = ["AgreementStore", "ImportPart", "Imported"]
-
 _HASH_PREFIX = re.compile(r"(?:sha256:)?([0-9a-f]{1,64})", re.IGNORECASE)
 _ACTIVE = frozenset({AgreementState.ACTIVE})
 

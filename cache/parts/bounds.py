@@ -14,8 +14,6 @@ from cache.records.peers import AliasRecord, PeerRecord, PeerState
 from cache.records.records import AgreementRecord, AgreementRole, HalfRecord
 from cache.rows import Rows
 
-__all__ = ["STRANGERS", "Sized", "is_stranger", "surplus", "trim_agreements", "user_of"]
-
 STRANGERS: Final = ""
 "Stands for all peers about whom the owner decided nothing."
 

@@ -7,8 +7,6 @@ from cache.parts.shelf import StoreBase, aside_transaction, key_of, read_transac
 from cache.records.calls import CallRecord
 from cache.rows import Rows
 
-__all__ = ["KEEP_CALLS", "MAX_CALLS", "MAX_CALL_BYTES", "CallStore"]
-
 KEEP_CALLS = 86_400.0
 "Seconds for which a key is kept, counted from its first request."
 

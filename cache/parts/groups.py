@@ -23,8 +23,6 @@ from cache.records.groups import (
 )
 from cache.rows import Rows
 
-__all__ = ["GroupChange", "GroupPage", "GroupStore", "StoredGroup"]
-
 DROP_BATCH = 200
 "Pages that one transaction deletes at most, so that others wait only shortly."
 

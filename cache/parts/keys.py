@@ -17,8 +17,6 @@ from cache.records.peers import MAX_KEY_COUNTER, KeyRecord
 from cache.records.records import AgreementRole
 from cache.rows import Rows
 
-__all__ = ["KEEP_ENDED", "MAX_KEYS", "MAX_PEER_KEYS", "KeyStore", "end_all_keys"]
-
 MAX_KEYS = 8192
 "Keys kept in all; a key above it is not kept, and its channel ends with its link."
 

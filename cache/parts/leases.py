@@ -11,8 +11,6 @@ from cache.parts.shelf import StoreBase, aside_transaction, read_transaction
 from cache.records.logs import LogLeaseRecord
 from cache.rows import Rows
 
-__all__ = ["LeaseStore"]
-
 
 class LeaseStore(StoreBase):
     """Stores leases of items. `now` and `until` are seconds since 1970."""

@@ -18,8 +18,6 @@ from cache.records.records import (
 )
 from cache.rows import Row, Rows
 
-__all__ = ["MAX_LOOKED", "LibraryStore", "Page", "Removed", "Ruled"]
-
 MAX_LOOKED = 2000
 "Rows that one page reads, so that other callers do not wait long for the database."
 

@@ -16,8 +16,6 @@ from cache.parts.shelf import StoreBase, aside_transaction, read_transaction
 from cache.records.logs import LogEventRecord, LogItemRecord, LogRecord
 from cache.rows import Rows
 
-__all__ = ["DROP_BATCH", "MAX_PAGE", "LogDeletion", "event_key", "opened"]
-
 DROP_BATCH = 500
 "Events that one transaction deletes at most, so that others wait only shortly."
 

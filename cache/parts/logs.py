@@ -26,14 +26,6 @@ from cache.records.logs import (
 )
 from cache.rows import Rows
 
-__all__ = [
-    "Log",
-    "LogChange",
-    "LogEvent",
-    "LogItem",
-    "LogStore",
-]
-
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 "Bytes after which a page of events ends, its first event always included."
 

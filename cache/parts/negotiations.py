@@ -17,8 +17,6 @@ from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole
 from cache.rows import Rows
 
-__all__ = ["MAX_STANDING", "NegotiationStore"]
-
 MAX_STANDING = 1000
 "Decisions of the owner for later negotiations that are kept, the newest ones."
 

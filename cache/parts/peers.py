@@ -21,8 +21,6 @@ from cache.records.peers import (
 )
 from cache.rows import Rows
 
-__all__ = ["MAX_DIDS", "PeerStore"]
-
 MAX_DIDS = 20_000
 """DIDs whose keys are remembered. Above it the longest unchanged ones are dropped,
 except those of peers that the owner allowed or blocked."""

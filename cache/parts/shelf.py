@@ -59,17 +59,6 @@ from cache.records.records import (
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.rows import Room, Row, Rows, StoreBackend
 
-__all__ = [
-    "Damage",
-    "Shelf",
-    "StoreBase",
-    "StoreLimits",
-    "aside_transaction",
-    "key_of",
-    "read_transaction",
-    "write_transaction",
-]
-
 logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")

@@ -15,8 +15,6 @@ from cache.parts.shelf import StoreBase, aside_transaction, read_transaction
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.rows import Rows
 
-__all__ = ["KEPT_FIRINGS", "SubscriptionStore"]
-
 KEPT_FIRINGS = 1_000
 "Firings of one subscription that are kept; the oldest go."
 

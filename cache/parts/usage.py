@@ -10,8 +10,6 @@ from cache.records.negotiations import AnswerRecord, ModelCallRecord, SpendRecor
 from cache.records.records import AgreementRecord, UsageRecord
 from cache.rows import Rows
 
-__all__ = ["MAX_LEDGER_DAY", "UsageStore"]
-
 MAX_LEDGER_DAY = 1000
 "Newest calls of one day that the ledger keeps; accounts count all calls."
 

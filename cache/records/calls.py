@@ -9,8 +9,6 @@ from pydantic import Field
 
 from cache.records.records import Hash, Record, Seconds
 
-__all__ = ["CallRecord"]
-
 
 @dataclass(frozen=True)
 class CallRecord(Record, kind="call"):

@@ -9,14 +9,6 @@ from pydantic import Field
 
 from cache.records.records import Id, Record, Seconds
 
-__all__ = [
-    "MAX_GROUP_CONTENT",
-    "GroupLeaseRecord",
-    "GroupPageRecord",
-    "GroupRecord",
-    "GroupRowRecord",
-]
-
 MAX_GROUP_CONTENT = 8 * 1024 * 1024
 "Most bytes of a head or a page, as the caller gives them."
 

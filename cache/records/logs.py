@@ -9,16 +9,6 @@ from pydantic import Field
 
 from cache.records.records import Count, Hash, Id, Record, Seconds
 
-__all__ = [
-    "MAX_LOG_CONTENT",
-    "LogEventRecord",
-    "LogItemRecord",
-    "LogLeaseRecord",
-    "LogMarkRecord",
-    "LogNameRecord",
-    "LogRecord",
-]
-
 MAX_LOG_CONTENT = 8 * 1024 * 1024
 "Most bytes of one event, item or head, as the caller gives them."
 

@@ -21,14 +21,6 @@ from cache.records.records import (
     hash_text,
 )
 
-__all__ = [
-    "AnswerRecord",
-    "ModelCallRecord",
-    "NegotiationRecord",
-    "SpendRecord",
-    "StandingRecord",
-]
-
 # Parts of keys, so without the separator and anything invisible.
 _Day = Annotated[str, Field(pattern=r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z")]
 _Account = Annotated[

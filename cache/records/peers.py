@@ -10,20 +10,6 @@ from pydantic import Field
 
 from cache.records.records import AgreementRole, Did, Record, Seconds
 
-__all__ = [
-    "MAX_DID_KEYS",
-    "MAX_KEY_COUNTER",
-    "AddressRecord",
-    "AliasRecord",
-    "DidKeysRecord",
-    "KeyRecord",
-    "NameRecord",
-    "PeerRecord",
-    "PeerState",
-    "PinRecord",
-    "RulingRecord",
-]
-
 MAX_DID_KEYS = 16
 "Keys of one DID that are remembered."
 

@@ -18,34 +18,6 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cache.errors import RecordError
 
-__all__ = [
-    "COUNTS",
-    "FORMAT",
-    "KINDS",
-    "MAX_REASON",
-    "MAX_RECORD",
-    "AgreementRecord",
-    "AgreementRole",
-    "AgreementState",
-    "Count",
-    "Did",
-    "Party",
-    "DocumentRecord",
-    "HalfRecord",
-    "Hash",
-    "Id",
-    "JsonObject",
-    "Record",
-    "RevocationRecord",
-    "Seconds",
-    "UsageRecord",
-    "decode_json",
-    "encode_json",
-    "hash_text",
-    "open_envelope",
-    "seal",
-]
-
 FORMAT = 1
 "Version of the envelope and of all records; raised when a meaning changes."
 

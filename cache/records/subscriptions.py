@@ -9,8 +9,6 @@ from pydantic import Field
 
 from cache.records.records import Count, Id, Party, Record, Seconds
 
-__all__ = ["FiringRecord", "SubscriptionRecord"]
-
 _Sealed = Annotated[str, Field(max_length=1024 * 1024)]
 
 

@@ -39,8 +39,6 @@ from cache.redis.server import (
 )
 from cache.rows import Room, Rows
 
-__all__ = ["RedisDatabase"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

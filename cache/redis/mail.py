@@ -14,8 +14,6 @@ from cache.redis.place import RedisPlace
 from cache.redis.rows import Command
 from cache.redis.server import Dial, RedisConnection, RedisTimes, explain, is_failure
 
-__all__ = ["RedisBox", "letter_commands"]
-
 MAX_LETTERS: Final = 4096
 "Letters in a box; the oldest are dropped."
 

@@ -9,8 +9,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from cache.errors import CacheError
 
-__all__ = ["DEFAULT_PREFIX", "PlaceError", "RedisPlace"]
-
 DEFAULT_PREFIX = "anpd"
 "Default beginning of all our keys on a server."
 

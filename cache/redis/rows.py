@@ -15,18 +15,6 @@ from cache.errors import RecordError
 from cache.records.records import MAX_RECORD, decode_json, encode_json
 from cache.rows import Row
 
-__all__ = [
-    "Command",
-    "Names",
-    "Reader",
-    "RedisRows",
-    "Remembered",
-    "RememberedReader",
-    "area_of",
-    "decode",
-    "encode",
-]
-
 Command: TypeAlias = tuple[str | bytes | int, ...]
 
 MAX_STORED = MAX_RECORD + 64 * 1024

@@ -14,23 +14,6 @@ from cache.redis.place import RedisPlace
 from cache.redis.rows import Command, Names
 from cache.rows import Room
 
-__all__ = [
-    "Conflict",
-    "Dial",
-    "RedisTimes",
-    "RedisServerError",
-    "ServerSuitability",
-    "RedisConnection",
-    "dial",
-    "examine",
-    "explain",
-    "is_closed",
-    "is_failure",
-    "is_full",
-    "is_outage",
-    "room_of",
-]
-
 _INSTALL = "cache: a store on Redis needs one more package: pip install 'anpd[redis]'"
 
 _LOOPBACK = ("localhost", "127.", "::1")

@@ -34,8 +34,6 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-__all__ = ["Anpd", "AnpdError", "ApprovalPending", "Call", "Result", "TaskState"]
-
 MAX_ANSWER = 64 * 1024 * 1024
 "Largest answer that is read, in bytes."
 

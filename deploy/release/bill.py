@@ -18,8 +18,6 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-__all__ = ["bill_of"]
-
 BLOCK = re.compile(r"(?m)^(\S+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$")
 
 

@@ -6,8 +6,6 @@ import re
 import tomllib
 from pathlib import Path
 
-__all__ = ["ReleaseError", "version_of"]
-
 HEADING = re.compile(r"(?m)^## \[([^\]]+)\] - (\S+)$")
 
 

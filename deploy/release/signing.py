@@ -17,8 +17,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-__all__ = ["PUBLIC", "SIGNATURE", "SUMS", "new_key", "sign", "verify"]
-
 SUMS = "SHA256SUMS"
 SIGNATURE = "SHA256SUMS.sig"
 PUBLIC = "release.pub"

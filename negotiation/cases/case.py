@@ -9,16 +9,6 @@ from typing import Any, Final
 from negotiation.errors import CasesError
 from negotiation.messages import MAX_TEXT_SIZE
 
-__all__ = [
-    "MAX_CASES",
-    "MAX_DATA",
-    "CaseResult",
-    "CasesReport",
-    "Fixtures",
-    "TestCase",
-    "fixture_key",
-]
-
 MAX_CASES: Final = 16
 "Largest number of cases in one set."
 

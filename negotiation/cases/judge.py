@@ -16,8 +16,6 @@ from negotiation.need import Schema
 from negotiation.schema.intake import prepared
 from negotiation.strict_json import Json
 
-__all__ = ["CaseJudge", "Judged", "judge_cases"]
-
 
 class CaseJudge:
     """Judges the messages of cases by one document."""

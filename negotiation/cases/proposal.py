@@ -43,14 +43,6 @@ from negotiation.trial.module_examples import examples_in, with_examples
 from negotiation.trial.module_shapes import shapes_in
 from negotiation.trial.stand_ins import StandIns
 
-__all__ = [
-    "Completed",
-    "Derived",
-    "Live",
-    "complete_cases",
-    "derive_cases",
-]
-
 MAX_GOOD: Final = 3
 "Largest number of cases with a good result."
 

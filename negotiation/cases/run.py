@@ -36,20 +36,6 @@ from negotiation.schema.samples import make_samples
 from negotiation.schema.values import same_json
 from negotiation.strict_json import Json, canonical_json, parse_json
 
-__all__ = [
-    "Reader",
-    "answer_case",
-    "compare",
-    "decoded",
-    "reads_good",
-    "differences_of",
-    "read_responses",
-    "run_offline",
-    "run_on_fixtures",
-    "update_samples",
-    "values_of",
-]
-
 MAX_DIFFERENCES: Final = 10
 "Largest number of differences that are described."
 

@@ -18,8 +18,6 @@ from negotiation.schema.texts import text_of
 from negotiation.schema.values import alternatives, contradiction, json_type
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["TITLES", "Telling", "telling_values"]
-
 TITLES: Final = {
     SampleKind.GIVEN: "the data at hand",
     SampleKind.FULL: "everything",

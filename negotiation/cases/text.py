@@ -24,23 +24,6 @@ from negotiation.late_patterns import late_pattern
 from negotiation.messages import MAX_TEXT_SIZE
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "FAILURES",
-    "GOOD",
-    "Opening",
-    "error_words",
-    "failure_said",
-    "fenced",
-    "fitting",
-    "is_closing",
-    "kind_said",
-    "opening_of",
-    "read_body",
-    "read_cases",
-    "render_cases",
-    "words_for",
-]
-
 GOOD: Final = "A good result."
 
 FAILURES: Final[tuple[tuple[str, str], ...]] = (

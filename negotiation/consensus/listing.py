@@ -27,19 +27,6 @@ from negotiation.need import Capability
 from negotiation.schema.intake import check_limits
 from negotiation.strict_json import Json, parse_json
 
-__all__ = [
-    "MAX_LIST",
-    "LIST_REQUEST",
-    "Listed",
-    "ListingError",
-    "ProtocolListing",
-    "is_list_request",
-    "read_list_answer",
-    "read_listing",
-    "render_list_answer",
-    "render_listing",
-]
-
 FORMAT: Final = "anpd-protocols"
 VERSION: Final = 1
 "Version of the format; raised when a field changes its meaning."

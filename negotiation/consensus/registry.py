@@ -18,17 +18,6 @@ from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 from negotiation.errors import NegotiationError
 from negotiation.late_patterns import late_pattern
 
-__all__ = [
-    "MAX_CANDIDATES",
-    "MAX_PROTOCOLS",
-    "MAX_URI",
-    "CodeKind",
-    "ConsensusProtocol",
-    "Registry",
-    "RegistryError",
-    "check_uri",
-]
-
 MAX_URI: Final = 512
 "Longest URI of a protocol, in characters."
 

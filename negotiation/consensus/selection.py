@@ -23,18 +23,6 @@ from negotiation.rules.formats import insisted_format
 from negotiation.rules.rules import own_terms, propose
 from negotiation.schema.plan import Mismatch, Plan
 
-__all__ = [
-    "Misfits",
-    "Pick",
-    "Published",
-    "fits_document",
-    "meant_capability",
-    "pick_generic",
-    "published_demand",
-    "published_for",
-    "reaching",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Pick:

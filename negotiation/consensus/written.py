@@ -20,32 +20,6 @@ from negotiation.exchange.limits import check_limits
 from negotiation.need import Capability, Role
 from negotiation.strict_json import Json
 
-__all__ = [
-    "NOTHING_SENT",
-    "NOT_SERVED",
-    "CallAnswered",
-    "Ask",
-    "Broken",
-    "CallCapability",
-    "CallRefused",
-    "Declined",
-    "Deliver",
-    "Flagged",
-    "Parties",
-    "PeerAnnouncement",
-    "PeerEvent",
-    "PeerMessage",
-    "PeerNotice",
-    "PeerSaid",
-    "PeerWithdrawal",
-    "Progress",
-    "Refusal",
-    "WrittenCode",
-    "WrittenEvent",
-    "WrittenLimits",
-    "WrittenProtocol",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parties:

@@ -23,8 +23,6 @@ from negotiation.errors import DocumentError, JsonError
 from negotiation.schema.keywords import TYPES
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["MAX_EXAMPLE", "MAX_EXAMPLES", "NAMES", "looks_like_schema", "read_examples"]
-
 MAX_EXAMPLES: Final = 32
 "Largest number of worked examples in one document."
 

@@ -14,19 +14,6 @@ from negotiation.schema.plan import values_of
 from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json
 
-__all__ = [
-    "Fixed",
-    "Mark",
-    "Message",
-    "MessageFields",
-    "Place",
-    "ResponseOutcome",
-    "Slot",
-    "build_message",
-    "places_of",
-    "take_message_id",
-]
-
 
 class Slot(Enum):
     """A field that a half fills in when it writes a message."""

@@ -24,17 +24,6 @@ from negotiation.document.shape import Document
 from negotiation.errors import DocumentError
 from negotiation.need import Schema
 
-__all__ = [
-    "Layout",
-    "RequestLayout",
-    "ResponseLayout",
-    "UpdateLayout",
-    "error_response_schema",
-    "error_schema_of",
-    "find_layout",
-    "read_layout",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RequestLayout:

@@ -13,8 +13,6 @@ from typing import Final
 
 from negotiation.late_patterns import late_pattern
 
-__all__ = ["Fence", "JsonText", "Outline", "MarkdownSection", "read_outline"]
-
 MAX_CANDIDATES: Final = 64
 "Largest number of places in one text that are tried as JSON."
 

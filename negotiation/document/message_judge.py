@@ -23,8 +23,6 @@ from negotiation.mind import MessageParser, Validator
 from negotiation.need import Schema
 from negotiation.strict_json import Json, canonical_json, parse_json
 
-__all__ = ["MessageJudge", "find", "says_good"]
-
 MAX_VALUES: Final = 4 * 1024 * 1024
 "Largest size of a message's values as JSON, in bytes; packed bytes grow when read."
 

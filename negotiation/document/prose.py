@@ -17,18 +17,6 @@ from typing import Final
 from negotiation.document.markdown import MarkdownSection, Outline
 from negotiation.late_patterns import late_pattern
 
-__all__ = [
-    "DocumentPart",
-    "ENCODING_WORDS",
-    "JSON",
-    "NEED_WORDS",
-    "NamedBase",
-    "UPDATE_TITLE",
-    "encoding_of",
-    "named_base",
-    "part_said",
-]
-
 REQUEST_WORDS: Final = late_pattern(r"request|input|请求|請求|输入", re.IGNORECASE)
 RESPONSE_WORDS: Final = late_pattern(
     r"respon[sd]|reply|replies|answer|result|output|响应|響應|返回|回复|应答|结果|输出",

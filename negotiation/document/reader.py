@@ -38,8 +38,6 @@ from negotiation.schema.intake import SchemaLimits, prepared
 from negotiation.schema.keywords import cut
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["read_document"]
-
 MAX_REQUIREMENT: Final = 16 * 1024
 "Longest requirement that is kept of a foreign text, in characters."
 

@@ -32,8 +32,6 @@ from negotiation.schema.keywords import DIALECT
 from negotiation.schema.plan import words
 from negotiation.strict_json import Json
 
-__all__ = ["quoted", "render_document", "render_encoded_document"]
-
 REPLY_TIMEOUT: Final = 15
 "Seconds after which a request counts as unanswered, as in the seed's example (ANP-35)."
 

@@ -20,22 +20,6 @@ from negotiation.need import Schema
 from negotiation.schema.values import same_schema
 from negotiation.strict_json import Json
 
-__all__ = [
-    "MAX_DOCUMENT_SIZE",
-    "OTHER_ERROR",
-    "OTHER_STATUS",
-    "Document",
-    "DocumentErrorCode",
-    "ExampleKind",
-    "MessageKind",
-    "WorkedExample",
-    "document_hash",
-    "encoded",
-    "own_request_schema",
-    "own_response_schema",
-    "own_update_schema",
-]
-
 T = TypeVar("T")
 
 MAX_DOCUMENT_SIZE: Final = 256 * 1024

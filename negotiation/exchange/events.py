@@ -6,43 +6,6 @@ from dataclasses import dataclass
 
 from negotiation.errors import FailureKind
 
-__all__ = [
-    "AcceptCases",
-    "CasesAgreed",
-    "CasesEvent",
-    "CasesSkipped",
-    "CasesVerdict",
-    "CodeGenerationSlow",
-    "CounterCases",
-    "DialogueBroken",
-    "DialogueEvent",
-    "Event",
-    "Fault",
-    "Ignored",
-    "MessageRefused",
-    "NeedCasesVerdict",
-    "NeedFault",
-    "NeedModule",
-    "NeedProposal",
-    "NeedRepair",
-    "NeedSpokenAnswer",
-    "NeedVerdict",
-    "NegotiationAgreed",
-    "NegotiationFailed",
-    "OurFault",
-    "PeerFault",
-    "PeerRepaired",
-    "PeerRepairs",
-    "QuestionAnswered",
-    "QuestionEvent",
-    "QuestionUnanswered",
-    "RefusalUnsent",
-    "RejectCases",
-    "RepairEvent",
-    "RepairFailed",
-    "ReportRefused",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NeedProposal:

@@ -11,19 +11,6 @@ from negotiation.errors import MisuseError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "ANSWER_TIMEOUT",
-    "CANCEL_REASON",
-    "DEFAULT_SUMMARY",
-    "DialogueLimits",
-    "MAX_REASON",
-    "MAX_SUMMARY",
-    "MIND_REASON",
-    "NegotiationLimits",
-    "UNCODED_REASON",
-    "check_limits",
-]
-
 
 def check_limits(
     limits: DataclassInstance, room: str, *, at_least_one: Collection[str]

@@ -63,8 +63,6 @@ from negotiation.mind import Accept, Counter, Reject, Verdict
 from negotiation.need import Role
 from negotiation.transcript import Direction, Turn
 
-__all__ = ["Machine"]
-
 
 class Machine(Speaker[Event]):
     """One negotiation on one channel (ANP-3, ANP-20 to ANP-46).

@@ -47,8 +47,6 @@ from negotiation.mind import (
 )
 from negotiation.transcript import NegotiationEnded, Turn, calls_in_words
 
-__all__ = ["Approve", "NegotiationResult", "Transport", "negotiate"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -8,16 +8,6 @@ from negotiation.errors import FailureKind
 from negotiation.exchange.limits import MIND_REASON, NegotiationLimits
 from negotiation.messages import Status
 
-__all__ = [
-    "END_STATES",
-    "NegotiationState",
-    "REACTIONS",
-    "Reaction",
-    "expiry",
-    "wait_of",
-    "waits_for_peer",
-]
-
 
 class NegotiationState(Enum):
     """The state of a negotiation on our side."""

@@ -8,8 +8,6 @@ from typing import Generic, TypeVar
 from negotiation.messages import MetaMessage, render_meta
 from negotiation.need import Role
 
-__all__ = ["SequenceCounter", "Speaker"]
-
 EventT = TypeVar("EventT")
 
 

@@ -36,22 +36,6 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, canonical_json, parse_json
 
-__all__ = [
-    "Assessor",
-    "CaseArguments",
-    "ShownMessages",
-    "Spoken",
-    "answer_question",
-    "cases_question",
-    "fault_question",
-    "messages_question",
-    "read_cases",
-    "read_fault",
-    "read_messages",
-    "read_spoken",
-    "spoken_question",
-]
-
 NONE: Final = "none"
 "Stands for no capability in an answer."
 

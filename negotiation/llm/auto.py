@@ -9,8 +9,6 @@ from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Demand, HalfSource, Mind, Side, Verdict
 from negotiation.transcript import Turn
 
-__all__ = ["AutoMind"]
-
 logger = logging.getLogger(__name__)
 
 

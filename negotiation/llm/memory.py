@@ -14,8 +14,6 @@ from negotiation.mind import Demand, Offer, Reject, Side
 from negotiation.need import infer_schema, need_key, schema_hash
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Memory", "Plan", "Planned", "Recent", "side_key"]
-
 
 def side_key(side: Side) -> str:
     """Return 64 hex characters over a side's need or offer, hints included.

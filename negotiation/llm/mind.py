@@ -72,8 +72,6 @@ from negotiation.rules.halves import write_half
 from negotiation.rules.rules import propose as plain_proposal
 from negotiation.transcript import Direction, Turn
 
-__all__ = ["LlmMind"]
-
 T = TypeVar("T")
 
 

@@ -10,8 +10,6 @@ from negotiation.llm.asking.questions import one_line
 from negotiation.mind import Counter, Demand, Offer, Reject, Verdict
 from negotiation.rules.rules import own_terms
 
-__all__ = ["counter", "declined", "listed", "missing_reason", "summary"]
-
 MAX_REASONS: Final = 6
 "Largest number of reasons in one verdict."
 

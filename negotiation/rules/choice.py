@@ -38,16 +38,6 @@ from negotiation.schema.keywords import keywords_of
 from negotiation.schema.terms import normal_name
 from negotiation.schema.values import alternatives, same_schema, types_of
 
-__all__ = [
-    "Chain",
-    "ChainStep",
-    "NoChoice",
-    "choose",
-    "choose_by_name",
-    "choose_for_prose",
-    "find_chain",
-]
-
 MAX_STEPS: Final = 3
 "Largest number of capabilities in one chain."
 

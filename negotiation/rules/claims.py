@@ -11,8 +11,6 @@ from negotiation.schema.keywords import keywords_of
 from negotiation.schema.units import missed_unit
 from negotiation.strict_json import canonical_json
 
-__all__ = ["dropped_values", "missed_claim"]
-
 MAX_KNOWN: Final = 20_000
 "Most characters of a capability's own words that are looked through."
 

@@ -26,17 +26,6 @@ from negotiation.schema.terms import Drop, MappingProof, normal_name
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import canonical_json
 
-__all__ = [
-    "Crossing",
-    "Fit",
-    "action_for",
-    "action_names",
-    "closed",
-    "fit_provider",
-    "fit_requester",
-    "given_schema",
-]
-
 MAX_JUDGED: Final = 16 * 1024
 "Longest schema that a half carries to judge its results, in bytes of JSON."
 

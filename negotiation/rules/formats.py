@@ -12,8 +12,6 @@ from typing import Final
 from negotiation.late_patterns import late_pattern
 from negotiation.schema.keywords import cut
 
-__all__ = ["OTHER_FORMAT", "format_refusal", "insisted_format", "may_want_format"]
-
 OTHER_FORMAT: Final = late_pattern(
     r"xml|binary|packed|bytes?\b|csv|\btsv|msgpack|cbor|protobuf|yaml|edifact|hl7"
     r"|fixed[ -]?(?:width|length|layout|size)|\blayout|delimited|separated by"

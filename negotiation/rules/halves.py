@@ -35,16 +35,6 @@ from negotiation.rules.message_source import (
 from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 
-__all__ = [
-    "Unplaced",
-    "error_code_place",
-    "fallback_code",
-    "provider_source",
-    "requester_source",
-    "sized",
-    "write_half",
-]
-
 MAX_SOURCE: Final = 64 * 1024
 "Largest half, in bytes; the limit of the sandbox."
 

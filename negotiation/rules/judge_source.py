@@ -14,15 +14,6 @@ from negotiation.need import Schema
 from negotiation.rules.literals import literal, names_literal
 from negotiation.schema.keywords import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_VALUES
 
-__all__ = [
-    "PROBLEM",
-    "judged_schema",
-    "lacking_lines",
-    "refused_lines",
-    "unpromised",
-    "unpromised_result",
-]
-
 KNOWN: Final = frozenset(
     {"type", "enum", "const", "anyOf", "oneOf", "required", "properties", "items"}
     | {"additionalProperties", "minimum", "maximum", "minLength", "maxLength"}

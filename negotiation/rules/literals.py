@@ -9,8 +9,6 @@ from negotiation.errors import HalfError
 from negotiation.exact_numbers import ExactFloat
 from negotiation.strict_json import Json
 
-__all__ = ["indented", "literal", "names_literal"]
-
 
 def literal(value: Json) -> str:
     """Return the source text of a plain value.

@@ -8,8 +8,6 @@ from typing import Any
 from negotiation.document.fields import Fixed, Mark, Message, Slot
 from negotiation.rules.literals import indented, literal, names_literal
 
-__all__ = ["id_lines", "mark_check", "message_lines", "value_lines"]
-
 
 def message_lines(
     fields: Message,

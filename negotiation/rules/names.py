@@ -14,23 +14,6 @@ from typing import Final
 from negotiation.late_patterns import late_pattern
 from negotiation.need import Capability
 
-__all__ = [
-    "AGAINST",
-    "CHANGES",
-    "CJK_TEXT",
-    "MAX_REQUIREMENT",
-    "NAME_LIKE",
-    "OTHER_NAME",
-    "content",
-    "is_against",
-    "mentioned",
-    "name_key",
-    "near_names",
-    "of_name",
-    "shared",
-    "short_name",
-]
-
 MAX_REQUIREMENT: Final = 16 * 1024
 "Largest part of a requirement that is searched for names, in characters."
 

@@ -34,17 +34,6 @@ from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Mismatch, Step
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = [
-    "NotPlanned",
-    "ProviderRun",
-    "RequesterRun",
-    "StartedRequest",
-    "Written",
-    "plan_of",
-    "read_message",
-    "write_message",
-]
-
 MAX_SIZE: Final = 1024 * 1024
 "Longest message that a plan reads, in bytes."
 

@@ -46,15 +46,6 @@ from negotiation.schema.plan import Mismatch
 from negotiation.schema.units import missed_unit
 from negotiation.transcript import Direction, Turn
 
-__all__ = [
-    "RulesMind",
-    "judge_offer",
-    "judge_reply",
-    "own_terms",
-    "propose",
-    "published_document",
-]
-
 MAX_REASONS: Final = 8
 "Largest number of reasons in one summary or rejection."
 

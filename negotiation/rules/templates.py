@@ -22,19 +22,6 @@ from negotiation.rules.names import AGAINST, CHANGES, COMMON, SENTENCE_END, cont
 from negotiation.schema.units import asked_units, names_unit
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = [
-    "MAX_VALUES",
-    "Mark",
-    "Template",
-    "filled",
-    "is_wordy",
-    "places_of",
-    "read_by",
-    "shape_of",
-    "templated",
-    "values_in_words",
-]
-
 MAX_TEXT: Final = 400
 "Longest requirement that is read as a template, in characters."
 

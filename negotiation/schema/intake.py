@@ -26,8 +26,6 @@ from negotiation.schema.keywords import (
 )
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["SchemaLimits", "check_limits", "inlined", "prepared"]
-
 
 def inlined(schema: Schema, *, max_nodes: int = 8_000, max_depth: int = 64) -> Schema:
     """Return the normalised `schema` with every `$ref` replaced by its target.

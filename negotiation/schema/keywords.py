@@ -13,21 +13,6 @@ from typing import Any, Final
 from negotiation.errors import SchemaError
 from negotiation.need import Schema
 
-__all__ = [
-    "ANNOTATIONS",
-    "DEFINITIONS",
-    "DIALECT",
-    "SCHEMA_LISTS",
-    "SCHEMA_MAPS",
-    "SCHEMA_PLACES",
-    "SCHEMA_VALUES",
-    "TYPES",
-    "cut",
-    "keywords_of",
-    "normalise",
-    "pointer",
-]
-
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 "The `$schema` of documents that we write, and the dialect in which we read others."
 

@@ -39,8 +39,6 @@ from negotiation.schema.values import (
 )
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Mismatch", "compare"]
-
 MAX_STEPS: Final = 20_000
 "Largest number of pairs of subschemas that are compared; above it they are refused."
 

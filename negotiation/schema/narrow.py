@@ -9,8 +9,6 @@ from negotiation.schema.keywords import TYPES
 from negotiation.schema.terms import normal_name
 from negotiation.schema.values import alternatives, types_of
 
-__all__ = ["narrowed"]
-
 
 def narrowed(source: Schema, target: Schema) -> Schema:
     """Return `source` with what `target` needs and `source` leaves open.

@@ -22,8 +22,6 @@ from negotiation.schema.terms import Drop, MappingProof, normal_name
 from negotiation.schema.values import contradiction, default_of, same_json
 from negotiation.strict_json import Json
 
-__all__ = ["Found", "ObjectPair"]
-
 Found = Step | list[Reason]
 "A conversion, or the reasons why there is none."
 

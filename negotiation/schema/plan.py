@@ -16,23 +16,6 @@ from negotiation.schema.keywords import TYPES, cut, pointer
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 
-__all__ = [
-    "ByKind",
-    "Field",
-    "Fields",
-    "Items",
-    "Keep",
-    "Mismatch",
-    "Plan",
-    "PlanError",
-    "Reason",
-    "Step",
-    "apply_step",
-    "limit_reasons",
-    "values_of",
-    "words",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Reason:

@@ -19,8 +19,6 @@ from negotiation.schema.texts import text_of
 from negotiation.schema.values import alternatives, contradiction, types_of
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = ["Sample", "SampleKind", "Samples", "example_of", "make_samples"]
-
 MAX_VALUES: Final = 4_000
 "Largest number of JSON values in all samples of one schema together."
 

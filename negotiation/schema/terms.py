@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-__all__ = ["Drop", "MappingProof", "normal_name"]
-
 
 class Drop(Enum):
     """The declared properties of the source that may have no place in the target."""

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["FORMATS", "text_of"]
-
 FORMATS: Final[dict[str, Callable[[int], str]]] = {
     "date-time": lambda n: (
         f"{2000 + n % 99}-{n % 12 + 1:02}-{n % 28 + 1:02}"

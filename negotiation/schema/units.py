@@ -10,16 +10,6 @@ from negotiation.need import Schema
 from negotiation.schema.values import types_of
 from negotiation.schema.variants import Path
 
-__all__ = [
-    "Unit",
-    "asked_units",
-    "converted",
-    "is_near",
-    "missed_unit",
-    "names_unit",
-    "unit_of",
-]
-
 Unit = tuple[str, float, float]
 "Dimension, and factor and offset of the way to the dimension's own unit."
 

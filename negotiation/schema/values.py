@@ -21,19 +21,6 @@ from negotiation.schema.keywords import (
 )
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = [
-    "alternatives",
-    "bare",
-    "contradiction",
-    "default_of",
-    "defaults_of",
-    "json_type",
-    "overlapping",
-    "same_json",
-    "same_schema",
-    "types_of",
-]
-
 
 def types_of(schema: Schema) -> frozenset[str]:
     """Return the JSON types a value of `schema` may have; all of them if none is named.

@@ -11,16 +11,6 @@ from negotiation.schema.texts import text_of
 from negotiation.schema.values import alternatives, contradiction, same_json
 from negotiation.strict_json import Json
 
-__all__ = [
-    "MAX_VARIANTS",
-    "Path",
-    "Variant",
-    "leaves",
-    "schema_at",
-    "variants",
-    "with_leaf",
-]
-
 MAX_VARIANTS: Final = 80
 "Largest number of variants of one value."
 

@@ -23,8 +23,6 @@ from negotiation.trial.worked import (
     example_schema,
 )
 
-__all__ = ["MAX_ATTEMPTS", "check_half", "prepare_half"]
-
 
 async def check_half(
     half: HalfSource,

@@ -17,8 +17,6 @@ from negotiation.python_source import module_tree
 from negotiation.rules.literals import literal
 from negotiation.strict_json import Json
 
-__all__ = ["examples_in", "examples_line", "with_examples"]
-
 NAME: Final = "EXAMPLES"
 
 MAX_EXAMPLES: Final = 64

@@ -21,19 +21,6 @@ from negotiation.rules.literals import literal
 from negotiation.schema.values import same_json
 from negotiation.strict_json import Json, parse_json
 
-__all__ = [
-    "MAX_MADE",
-    "FailingValue",
-    "Fallback",
-    "ItemCalls",
-    "KeyJoin",
-    "ModuleShapes",
-    "PagedCalls",
-    "means",
-    "shapes_in",
-    "shapes_line",
-]
-
 NAME: Final = "SHAPES"
 
 MAX_MADE: Final = 60

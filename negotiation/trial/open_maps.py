@@ -21,8 +21,6 @@ from negotiation.schema.values import contradiction
 from negotiation.schema.variants import leaves
 from negotiation.strict_json import Json
 
-__all__ = ["LookedUp", "looked_up"]
-
 COMPUTE: Final = "anp_compute"
 "The beginning of functions that hold a model's expression."
 

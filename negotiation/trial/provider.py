@@ -28,9 +28,6 @@ from negotiation.trial.trial import (
 )
 from negotiation.trial.varied_provider import SampleRequest, VariedProvider
 
-__all__ = ["ProviderTrial", "SampleRequest"]
-
-
 MAX_CODES: Final = 64
 "Largest number of a document's error codes that are tried."
 

@@ -23,8 +23,6 @@ from negotiation.trial.trial import (
     slots,
 )
 
-__all__ = ["RequesterTrial"]
-
 
 class RequesterTrial(Trial):
     """Encodes data that the need may send, and decodes answers of a provider."""

@@ -28,8 +28,6 @@ from negotiation.trial.module_shapes import (
 )
 from negotiation.trial.stand_ins import StandIns
 
-__all__ = ["ShapeChecks"]
-
 ITEMS: Final = "*"
 
 Answer = Callable[[str, int], Json]

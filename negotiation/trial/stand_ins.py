@@ -17,8 +17,6 @@ from negotiation.schema.variants import Path, variants, with_leaf
 from negotiation.strict_json import Json
 from negotiation.trial.module_shapes import ModuleShapes, PagedCalls
 
-__all__ = ["StandIns"]
-
 ITEMS: Final = "*"
 
 PAGES: Final = 2

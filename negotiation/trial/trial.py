@@ -22,18 +22,6 @@ from negotiation.strict_json import Json, canonical_json
 from negotiation.trial.module_examples import examples_in, with_examples
 from negotiation.trial.variation import Seen, VariedConversion
 
-__all__ = [
-    "HOSTILE",
-    "MESSAGE_ID",
-    "Findings",
-    "SamplesMade",
-    "Trial",
-    "dumped",
-    "fullest",
-    "lacks",
-    "slots",
-]
-
 MESSAGE_ID: Final = "sample0000000001"
 "The message id of all samples; a half must copy it without interpreting it."
 

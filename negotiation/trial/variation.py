@@ -20,8 +20,6 @@ from negotiation.schema.values import json_type, same_json, types_of
 from negotiation.schema.variants import Path, Variant, leaves, schema_at
 from negotiation.strict_json import Json
 
-__all__ = ["VariedConversion", "Seen"]
-
 COUNTED: Final = ("page", "offset", "index", "skip", "start", "limit", "count", "size")
 "Parts of names of whole numbers that count, which nobody shifts without saying so."
 

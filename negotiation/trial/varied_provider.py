@@ -24,8 +24,6 @@ from negotiation.trial.shape_checks import ShapeChecks
 from negotiation.trial.stand_ins import StandIns
 from negotiation.trial.trial import MESSAGE_ID, Trial, dumped, fullest, slots
 
-__all__ = ["SampleRequest", "VariedProvider"]
-
 MAX_CALLS: Final = 16
 "Largest number of capability calls for one sample."
 

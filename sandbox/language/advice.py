@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ATTRIBUTES", "BUILTINS", "MEMBERS", "MODULES", "refused_module"]
-
 _DATA = "a module gets its data as arguments"
 _CALLS = "reach the outside by `yield call(name, params)` in a provider half"
 _PLAIN = "write plain functions: the daemon runs many calls at a time"

@@ -10,22 +10,6 @@ from __future__ import annotations
 
 from RestrictedPython.transformer import INSPECT_ATTRIBUTES
 
-__all__ = [
-    "BLOCKED_ATTRIBUTES",
-    "CLASS_NAMES",
-    "GUARDED_ATTRIBUTES",
-    "MODULE_NAMES",
-    "OWN_MODULE",
-    "PREFIX",
-    "READABLE_DUNDERS",
-    "SPECIAL_METHODS",
-    "TUPLE_ATTRIBUTES",
-    "is_reserved",
-    "plain_text",
-    "private_attribute",
-    "slot_name",
-]
-
 OWN_MODULE = "half"
 "`__name__` of a half, and so `__module__` of its classes and functions."
 

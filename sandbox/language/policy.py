@@ -9,8 +9,6 @@ from types import CodeType
 from sandbox.errors import Finding
 from sandbox.language.transformer import HalfTransformer
 
-__all__ = ["FILENAME", "MAX_SOURCE", "compile_half"]
-
 FILENAME = "<half>"
 "File name of a module's source in tracebacks."
 

@@ -23,8 +23,6 @@ from sandbox.language.facades.modules import MODULE_MEMBERS
 from sandbox.language.names import is_reserved
 from sandbox.language.syntax import ClassScope, build_call, build_constant, place
 
-__all__ = ["StatementRules"]
-
 _ANNOTATIONS_THAT_MEAN = {"ClassVar", "InitVar", "KW_ONLY"}
 "Annotations that dataclasses act on; all others only inform readers."
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from sandbox.language.names import is_reserved, private_attribute
 
-__all__ = ["ClassScope", "bound_names", "build_call", "build_constant", "place"]
-
 
 def place(node: Any) -> dict[str, Any]:
     """Return the position of `node` in the source, as keywords for a new node."""

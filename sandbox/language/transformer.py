@@ -25,8 +25,6 @@ from sandbox.language.syntax import (
     place,
 )
 
-__all__ = ["HalfTransformer"]
-
 _Node = TypeVar("_Node", bound=ast.AST)
 
 MAX_FINDINGS = 20

@@ -11,8 +11,6 @@ import os
 import struct
 import sys
 
-__all__ = ["LandlockError", "abi_version", "attributes", "restrict"]
-
 # The numbers are the same on every architecture, as for all calls since Linux 5.1.
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446
 _VERSION_FLAG = 1

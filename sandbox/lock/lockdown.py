@@ -18,15 +18,6 @@ from dataclasses import dataclass
 
 from sandbox.lock import landlock, seccomp
 
-__all__ = [
-    "UNTESTED",
-    "Isolation",
-    "Layer",
-    "Lock",
-    "LockDownError",
-    "level_of",
-]
-
 Layer = tuple[str, bool, str]
 "Name, true if active, and a description or the reason why it is inactive."
 

@@ -16,17 +16,6 @@ import sys
 from dataclasses import dataclass
 from enum import Enum, auto
 
-__all__ = [
-    "AUDIT_ARCH",
-    "SYSCALLS",
-    "Filter",
-    "Instruction",
-    "SeccompError",
-    "Verdict",
-    "build",
-    "prepare",
-]
-
 Instruction = tuple[int, int, int, int]
 "One BPF instruction: code, jump if true, jump if false, constant."
 

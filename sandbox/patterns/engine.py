@@ -9,8 +9,6 @@ import re2
 
 from sandbox.patterns.translation import PatternError, quiet_options, translated
 
-__all__ = ["compiled", "matches"]
-
 MAX_MEMORY: Final = 2 * 1024 * 1024
 "Bytes that one compiled pattern may take; the search of a text keeps to them too."
 

@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from sandbox.patterns.translation import PatternError, translated
 
-__all__ = ["pattern_faults", "without_faults"]
-
 _DATA: Final = frozenset({"const", "enum", "default", "examples"})
 "Keywords whose values are data and no schemas."
 

@@ -17,8 +17,6 @@ from typing import Final
 
 import re2
 
-__all__ = ["PatternError", "quiet_options", "translated"]
-
 MAX_PATTERN: Final = 8 * 1024
 "Longest pattern, in characters."
 

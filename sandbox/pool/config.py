@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from sandbox.pool.history import QuarantineConfig
 
-__all__ = ["SandboxConfig"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxConfig:

@@ -8,8 +8,6 @@ from typing import Any
 
 from sandbox.errors import SandboxError
 
-__all__ = ["History", "KILLS", "Quarantine", "QuarantineConfig", "Runs"]
-
 MAX_FAILURES = 5
 "Failure reports that are kept for a protocol."
 

@@ -14,16 +14,6 @@ from sandbox.lock.lockdown import Isolation
 from sandbox.pool.config import SandboxConfig
 from sandbox.pool.shares import OWNER, Share
 
-__all__ = [
-    "Host",
-    "Module",
-    "OnCall",
-    "OnStream",
-    "Worker",
-    "WorkerBackend",
-    "error_of",
-]
-
 
 class Worker(Protocol):
     """A place where a module runs, such as `WorkerProcess`."""

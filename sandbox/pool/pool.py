@@ -21,8 +21,6 @@ from sandbox.pool.module import Module, Worker, WorkerBackend, error_of
 from sandbox.pool.shares import NICE, Rank, current_share
 from sandbox.processes.process import ForkServer
 
-__all__ = ["Module", "Sandbox", "SandboxConfig"]
-
 logger = logging.getLogger(__name__)
 
 _LEVELS = {"reduced": 0, "full-no-landlock": 1, "full": 1}

@@ -15,17 +15,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-__all__ = [
-    "NICE",
-    "OWNER",
-    "FairQueue",
-    "Rank",
-    "Share",
-    "UseLimits",
-    "TooManyWait",
-    "current_share",
-]
-
 T = TypeVar("T")
 
 NICE: Final = 19

@@ -21,9 +21,8 @@ from typing import Any
 from sandbox.errors import SandboxError
 from sandbox.plain_schemas import PlainSchemas, surely_schema
 from sandbox.pool.shares import NICE, FairQueue, Rank, Share, TooManyWait, current_share
-from sandbox.processes.process import ForkServer, WorkerProcess
-
-__all__ = ["SchemaValidator"]
+from sandbox.processes.process import ForkServer
+from sandbox.processes.worker_process import WorkerProcess
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,6 @@ import socket
 import sys
 from typing import Any
 
-__all__ = ["CONTROL_FD", "Control", "Message", "control_pair"]
-
 Message = tuple[dict[str, Any], int | None]
 "A message, and the descriptor that came with it, if any."
 

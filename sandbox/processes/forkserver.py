@@ -67,8 +67,6 @@ from sandbox.processes.control import CONTROL_FD, Control
 from sandbox.processes.preload import preload
 from sandbox.processes.self_test import self_test
 
-__all__ = ["CHANNEL_FD", "Serve", "main"]
-
 Serve = Callable[[socket.socket, int], None]
 "Serves a channel; the number is the largest frame in bytes."
 

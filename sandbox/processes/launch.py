@@ -10,8 +10,6 @@ from subprocess import DEVNULL, Popen
 
 from sandbox.processes.control import CONTROL_FD, Control, control_pair
 
-__all__ = ["Launched", "launch", "launch_ahead", "launched"]
-
 PACKAGES = str(Path(__file__).resolve().parents[2])
 "Folder of this package; under -I the fork server has to be told."
 

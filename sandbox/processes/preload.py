@@ -12,8 +12,6 @@ import importlib
 import time
 from contextlib import suppress
 
-__all__ = ["ENCODINGS", "MODULES", "PLAIN_MODULES", "preload"]
-
 MODULES = (
     # Modules that halves may import (SANDBOX.md, RestrictedPython, 8).
     *("base64", "binascii", "bisect", "calendar", "collections.abc", "copy", "csv"),

@@ -25,8 +25,6 @@ from sandbox.processes.worker_process import (
     WorkerProcess,
 )
 
-__all__ = ["ForkServer", "WorkerProcess", "measure_isolation"]
-
 logger = logging.getLogger(__name__)
 
 START_TIMEOUT = 20.0

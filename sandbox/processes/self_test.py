@@ -20,8 +20,6 @@ from sandbox.errors import FrameError
 from sandbox.frames import frame_length, pack, unpack
 from sandbox.lock.lockdown import Isolation, Layer, level_of
 
-__all__ = ["Run", "self_test"]
-
 _ALLOWED = "allowed"
 
 Attempts = Mapping[str, Callable[[], None]]

@@ -20,9 +20,6 @@ from typing import Any, cast
 from sandbox.errors import FrameError, SandboxError
 from sandbox.frames import frame_length, pack, unpack
 
-__all__ = ["CPU_SECONDS", "Conversation", "Ending", "WorkerProcess"]
-
-
 CPU_SECONDS = 3600
 "CPU seconds of a worker's lifetime; deadlines end a call much earlier."
 

@@ -9,8 +9,6 @@ from typing import Any
 from sandbox.errors import FrameError
 from sandbox.frames import MAX_FRAME, frame_length, pack, unpack
 
-__all__ = ["serve_frames"]
-
 _PREFIX = 4
 
 _SPACE = memoryview(bytearray(64 * 1024))

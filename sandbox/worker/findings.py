@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from jsonschema import _utils
 
-__all__ = ["words_of"]
-
 MAX_VALUE: Final = 80
 "Longest quoted value, in characters."
 

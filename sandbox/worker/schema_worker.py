@@ -27,8 +27,6 @@ from sandbox.plain_schemas import parse_strict
 from sandbox.worker.channel import serve_frames
 from sandbox.worker.findings import words_of
 
-__all__ = ["serve_schemas"]
-
 MAX_COMPILED = 256
 "Compiled validators that are kept."
 

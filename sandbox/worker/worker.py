@@ -27,17 +27,6 @@ from sandbox.language.runtime.builtin_names import BUILTINS
 from sandbox.language.runtime.classes import exact_group
 from sandbox.worker.channel import serve_frames
 
-__all__ = [
-    "CapabilityCall",
-    "CapabilityError",
-    "CappedLog",
-    "ValueAbsent",
-    "fresh_globals",
-    "plain_globals",
-    "serve_modules",
-]
-
-
 MAX_MESSAGE = 500
 "Longest text of an exception that is reported, in characters."
 

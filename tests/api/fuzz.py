@@ -17,8 +17,6 @@ from pathlib import Path
 from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 
-__all__ = ["main"]
-
 
 def main(schemathesis: str, examples: int) -> int:
     """Run it, and return its exit code."""

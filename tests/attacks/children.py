@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Child", "ChildEnded", "give", "orders", "pin", "raise_file_limit"]
-
 MAX_LINE = 64 * 1024 * 1024
 "Bytes of one order or answer."
 

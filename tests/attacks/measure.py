@@ -29,8 +29,6 @@ from tests.attacks.victim import (
     make_home,
 )
 
-__all__ = ["Measured", "Run", "Stage", "all_of", "percentile"]
-
 WARM_CALLS = 60
 "Calls of the listed peers before anything is measured."
 

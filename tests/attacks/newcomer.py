@@ -20,8 +20,6 @@ from anp.wire.frames import ProtocolType
 from tests.attacks.kinds.base import agree, document, open_channel
 from tests.e2e.raw_peer import MAX_SIZE, RawPeer
 
-__all__ = ["ARGUMENTS", "NEED", "WAYS", "Arrival", "arrive"]
-
 NEED = "good.double"
 "The capability that good peers call."
 

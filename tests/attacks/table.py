@@ -6,16 +6,6 @@ from collections.abc import Sequence
 
 from tests.attacks.measure import Run, all_of, percentile
 
-__all__ = [
-    "MOST_P99",
-    "MOST_SECONDS",
-    "findings",
-    "LEGEND",
-    "header",
-    "line",
-    "remarks",
-]
-
 MOST_P99 = 3.0
 "A listed peer's p99 during an attack may be so many times its quiet one."
 

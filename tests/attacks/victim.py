@@ -18,17 +18,6 @@ from bench.ready import children_of
 from tests.attacks.children import pin
 from tests.attacks.kinds.base import Target
 
-__all__ = [
-    "Figures",
-    "Victim",
-    "allow",
-    "busy",
-    "copy_home",
-    "cpu_of",
-    "figures_of",
-    "make_home",
-]
-
 FILES = 1024
 "Files that the daemon may open: the soft limit of a login or of systemd."
 

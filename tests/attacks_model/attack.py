@@ -9,8 +9,6 @@ from typing import Any
 
 from tests.attacks_model.orders import Order
 
-__all__ = ["Attack", "Broken", "Outcome", "Victim"]
-
 
 class Broken(Exception):
     """The attack had success; the text says with what."""

@@ -19,8 +19,6 @@ from typing import Any, Final
 from tests.attacks_model.orders import Order, orders_in
 from tests.attacks_model.private import encoded, known_in
 
-__all__ = ["ObedientModel", "obedient_model"]
-
 MISSING: Final = object()
 
 

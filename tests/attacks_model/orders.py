@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-__all__ = ["DISGUISES", "Order", "orders_in", "written"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:

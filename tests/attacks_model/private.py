@@ -14,8 +14,6 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-__all__ = ["ENCODED", "PRIVATE", "encoded", "found_in", "known_in"]
-
 PRIVATE: Final[Mapping[str, str]] = {
     "hint": "Zollikon pays late and the ceiling is KX40117 Vreneli",
     "approval note": "Aunt Odile of Oerlikon vouched QW55821 for them",

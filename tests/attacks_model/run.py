@@ -14,8 +14,6 @@ from tests.attacks_model.private import PRIVATE, found_in
 from tests.attacks_model.scene import EXPOSED, House, Scene, house
 from tests.attacks_model.wire import wire_tapped
 
-__all__ = ["carried_out"]
-
 SECONDS = 60.0
 "Longest time of one attack."
 

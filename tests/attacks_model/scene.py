@@ -42,8 +42,6 @@ from tests.attacks_model.orders import written
 from tests.attacks_model.private import PRIVATE
 from tests.attacks_model.wire import Wire
 
-__all__ = ["EXPOSED", "NUMBER", "TEXT", "Scene", "house", "strict"]
-
 TEXT: Final[dict[str, Any]] = {"type": "string"}
 NUMBER: Final[dict[str, Any]] = {"type": "number"}
 

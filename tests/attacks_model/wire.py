@@ -11,8 +11,6 @@ from unittest.mock import patch
 from anp.channel.core.events import LinkOutput
 from anp.wire.envelopes import EnvelopeWriter
 
-__all__ = ["Wire", "wire_tapped"]
-
 
 @dataclass
 class Wire:

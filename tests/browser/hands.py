@@ -6,8 +6,6 @@ import re
 
 from playwright.async_api import Locator, Page, expect
 
-__all__ = ["choose", "press", "tab_to", "write"]
-
 MAX_TABS = 400
 "Controls that are passed before one counts as out of reach."
 

@@ -6,8 +6,6 @@ from typing import Literal
 
 from playwright.async_api import ViewportSize
 
-__all__ = ["NAMELESS", "PALE", "SIZES", "THEMES", "WIDE", "Theme", "viewport"]
-
 Theme = Literal["light", "dark"]
 "What the person set their system to."
 

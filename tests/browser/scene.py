@@ -30,8 +30,6 @@ from tests.e2e.daemons import Anpd
 from tests.e2e.owner import owner_client
 from tests.waiting import PATIENCE
 
-__all__ = ["Scene", "scene_in"]
-
 T = TypeVar("T")
 
 PEERS = (

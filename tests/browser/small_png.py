@@ -11,8 +11,6 @@ import zlib
 from collections import Counter
 from functools import cache
 
-__all__ = ["small_png"]
-
 COLORS = 64
 "Colours of the palette."
 

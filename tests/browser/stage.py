@@ -25,19 +25,6 @@ from negotiation.need import Need
 from negotiation.rules.rules import propose
 from tests.e2e.daemons import Anpd
 
-__all__ = [
-    "EVIL",
-    "Seen",
-    "Stage",
-    "begun_call",
-    "candidate",
-    "evil_candidate",
-    "open_browser",
-    "order",
-    "said",
-    "stage_in",
-]
-
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 "Names under which a browser of the system is looked for."
 

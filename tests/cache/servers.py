@@ -19,8 +19,6 @@ from cache.redis.database import RedisDatabase
 from cache.redis.place import RedisPlace
 from cache.redis.server import Dial, RedisConnection, RedisTimes
 
-__all__ = ["FAST", "Server", "fake_backend", "find_server", "is_wanted", "running"]
-
 FAST = RedisTimes(connect=1.0, answer=2.0, contention=20.0, retry=0.05)
 "Times for a server on this machine, and many who write at once."
 

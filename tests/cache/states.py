@@ -14,8 +14,6 @@ from cache.records.records import (
 from cache.rows import Rows
 from cache.store import Store
 
-__all__ = ["set_agreement_state", "set_state"]
-
 
 def set_state(
     store: Store,

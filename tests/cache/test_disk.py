@@ -14,7 +14,8 @@ from diskcache.core import DEFAULT_SETTINGS
 from cache.disk import SETTINGS, Database, PlainCache
 from cache.errors import StoreUnavailable
 from cache.parts.groups import GroupChange
-from cache.store import Store, StoreLimits
+from cache.parts.shelf import StoreLimits
+from cache.store import Store
 from tests.cache.samples import PIN, trio
 
 

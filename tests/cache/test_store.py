@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cache.parts.shelf import StoreLimits
 from cache.records.peers import PeerRecord, PeerState, PinRecord
-from cache.store import Store, StoreLimits
+from cache.store import Store
 from tests.cache.samples import (
     AGREEMENT,
     DOCUMENT,

@@ -12,8 +12,6 @@ from typing import Any
 
 from tests.environments import side_python
 
-__all__ = ["Call", "Program", "Request"]
-
 HERE = Path(__file__).parent
 
 

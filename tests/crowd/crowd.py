@@ -14,8 +14,6 @@ from bench.groups.homes import Home, join
 from tests.crowd.ledger import Said, faults
 from tests.crowd.programs import heard_by, speak
 
-__all__ = ["Crowd", "counts", "restarted", "settled"]
-
 DAEMONS = 8
 SENDERS = 4
 SETTLED = 120.0

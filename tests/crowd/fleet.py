@@ -18,8 +18,6 @@ from tests.crowd.crowd import counts, restarted, settled
 from tests.crowd.ledger import Said, faults
 from tests.crowd.programs import heard_by, speak
 
-__all__ = ["fleet_figures"]
-
 DAEMONS = 3
 MEMBERS = 4
 

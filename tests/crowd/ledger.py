@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Heard", "Said", "faults"]
-
 Heard = Mapping[int, tuple[str, str]]
 "What a member has: sender and text of each message by its number."
 

@@ -10,8 +10,6 @@ from bench.groups.homes import Home
 from bench.groups.members import text_of
 from tests.crowd.ledger import Heard, Said
 
-__all__ = ["heard_by", "speak"]
-
 AT_ONCE = 8
 "Messages of one agent that wait for their numbers at a time."
 

@@ -13,20 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = [
-    "CASSETTES",
-    "Endpoint",
-    "NotRecorded",
-    "Row",
-    "endpoint",
-    "fingerprint",
-    "posted",
-    "read_cassette",
-    "recorded",
-    "replayed",
-    "write_cassette",
-]
-
 Json = dict[str, Any]
 Ask = Callable[[Json], Json]
 

@@ -34,8 +34,6 @@ from tests.desk.rounds import GOOD, Round, frames_kept, play, table
 from tests.desk.tasks.catalogue import TASKS
 from tests.desk.tasks.task import Task
 
-__all__ = ["RECORDED", "from_folder"]
-
 Json = dict[str, Any]
 
 RECORDED: Final = CASSETTES / "tasks"

@@ -12,8 +12,6 @@ from typing import Any
 from anp.sidecar.attachments import AttachmentSpec
 from tests.desk.tasks.task import Fault, Task, Tool
 
-__all__ = ["providers"]
-
 Json = dict[str, Any]
 
 

@@ -25,8 +25,6 @@ from tests.desk.fakes import providers
 from tests.desk.stage import differences, pair
 from tests.desk.tasks.task import Absent, Case, Failure, Task
 
-__all__ = ["End", "Round", "frames_kept", "play", "table"]
-
 Json = dict[str, Any]
 
 _FRAMES: ContextVar[list[bytes] | None] = ContextVar("_FRAMES", default=None)

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from negotiation.need import Need, Schema
 
-__all__ = ["SCENES", "Holds", "Refused", "Scene", "Sides", "Step"]
-
 Json = dict[str, Any]
 
 TEXT: Final[Json] = {"type": "string"}

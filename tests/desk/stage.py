@@ -17,8 +17,6 @@ from anp.sidecar.home.home import Home
 from tests.desk.cassette import Endpoint
 from tests.desk.scenes import Holds, Refused, Scene, Sides
 
-__all__ = ["PATIENCE", "ROOT", "Stage", "differences", "pair", "stage"]
-
 ROOT: Final = Path(__file__).parents[2]
 "The repository."
 

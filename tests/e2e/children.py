@@ -30,8 +30,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["close", "forked", "parents"]
-
 MAX_MESSAGE: Final = 1 << 20
 "Bytes of one order; a source that is longer is started as ever."
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from tests.e2e.forks import Fork, fork
 
-__all__ = ["Anpd", "Ended"]
-
 START_TIMEOUT = 60.0
 "Seconds until a daemon has to be ready; generous, for busy machines."
 

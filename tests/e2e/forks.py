@@ -27,8 +27,6 @@ from typing import IO, Any, Final
 
 from tests.e2e.children import forked, parents
 
-__all__ = ["Fork", "close", "fork"]
-
 PRELOADED: Final = (
     "anp.cli.app",
     "anp.sidecar.process.run",

@@ -18,8 +18,6 @@ from anp.sidecar.home.home import Home
 from negotiation.need import Capability, Need
 from tests.e2e.raw_peer import raw_peer
 
-__all__ = ["EVIL", "House", "house_in"]
-
 EVIL = ['a"b', "c'd", "e\nf", "__import__('os')._exit(7)", '"""', "{x}\\", "}}#"]
 SOURCE = f"""
 from typing import TypedDict

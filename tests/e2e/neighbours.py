@@ -17,8 +17,6 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
 from cache.records.peers import PeerState
 
-__all__ = ["address", "introduce", "neighbours_in"]
-
 WEATHER = '''
 def now(city: str) -> dict[str, str]:
     """Tell the weather of a city."""

@@ -12,8 +12,6 @@ from anp.sidecar.api.guard import Door
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
 
-__all__ = ["owner_api", "owner_client", "owner_headers"]
-
 
 def owner_api(daemon: Daemon) -> httpx.AsyncClient:
     """Return a client of the API of a daemon in this process, for the owner."""

@@ -21,10 +21,8 @@ from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from anp.wire.encrypted import Envelope
 from anp.wire.envelopes import read_envelope
-from anp.wire.messages import Envelope
-
-__all__ = ["CALLER", "PROVIDER", "Hold", "Proxy", "Seen", "round_trips"]
 
 CLOSE_TIMEOUT = 0.5
 """Seconds for the end of a connection; its side may be held up in the thread that waits

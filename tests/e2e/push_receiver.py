@@ -15,8 +15,6 @@ from typing import Any
 import httpx
 import jwt
 
-__all__ = ["Receiver", "receiver"]
-
 SIGNATURE = "x-a2a-notification-signature"
 
 MAX_AGE = 300.0

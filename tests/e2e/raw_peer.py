@@ -16,24 +16,20 @@ from websockets.protocol import State
 
 from anp.identity.dids import Identities, LocalIdentity
 from anp.identity.keys import PrivateKey
+from anp.wire.encrypted import Envelope
 from anp.wire.frames import (
     Frame,
     ProtocolType,
     decode_frame,
     encode_frame,
 )
-from anp.wire.handshake import (
-    HandshakeCompleted,
-    HandshakeConfig,
-    Initiator,
-    NeedKeyCheck,
-)
+from anp.wire.handshake import Initiator
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import Envelope, MetaProtocol, parse_message
+from anp.wire.messages import parse_message
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.outcome import HandshakeCompleted, HandshakeConfig, NeedKeyCheck
 from tests.anp.wire.peers import open_envelope, seal
-
-__all__ = ["RawPeer", "raw_peer"]
 
 MAX_SIZE = 16 * 1024 * 1024
 

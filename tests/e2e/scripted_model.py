@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["ScriptedModel", "calls_tool", "says", "scripted_model"]
-
 Answer = dict[str, Any]
 
 

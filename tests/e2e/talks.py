@@ -27,9 +27,7 @@ from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
-from anp.sidecar.tasks.sessions import KnownTask
-
-__all__ = ["AGENT", "Followed", "Talks", "noted_channels", "talks_in"]
+from anp.sidecar.tasks.known import KnownTask
 
 AGENT = '''
 import asyncio

@@ -20,15 +20,6 @@ from pathlib import Path
 
 from tests.documents import Block
 
-__all__ = [
-    "Terminal",
-    "difference",
-    "reader_environ",
-    "type_all",
-    "walk",
-    "with_free_ports",
-]
-
 TIMEOUT = 120.0
 "Seconds until a command has to be over, or a daemon ready; generous."
 

@@ -14,7 +14,7 @@ import httpx
 
 from anp.sidecar.api.doors import serve_api
 from anp.sidecar.attachments import AttachmentSpec
-from anp.sidecar.attachments.spec import DeclaredCapability
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.calls.call import CallRequest
 from negotiation.need import Need
 from tests.anp.sidecar.attachments.web import Asked, answer, serving

@@ -22,7 +22,7 @@ from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.consensus.entries import SUFFIX, ConsensusEntry, render_entry
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.lists import LIST_PATH, document_path
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from cache.records.records import AgreementState
 from negotiation.consensus.listing import Listed, read_listing
 from negotiation.consensus.registry import CodeKind

@@ -17,13 +17,13 @@ from anp.interaction.elements import (
     Session,
     TaskChange,
 )
+from anp.interaction.groups.member_state import MemberState
 from anp.interaction.states import TaskState, is_terminal
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.groups.member import MemberState
 from anp.sidecar.home.home import Home
 from anp.sidecar.tasks.known import Maker
 from tests.clauses import clause

@@ -15,7 +15,7 @@ from starlette.formparsers import MultiPartParser
 
 from anp.interaction.elements import Message, Part, PartKind
 from anp.sidecar.attachments import AttachmentSpec
-from anp.sidecar.attachments.spec import DeclaredCapability
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from tests.anp.sidecar.attachments.web import Asked, Web, answer, serving
 from tests.e2e.talks import Talks, talks_in
 from tests.waiting import until

@@ -21,7 +21,7 @@ from anp.sidecar.api.app import make_app
 from anp.sidecar.api.doors import serve_api
 from anp.sidecar.api.guard import Door
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
-from anp.sidecar.attachments.spec import DeclaredCapability
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.home.home import Home
 from anp.sidecar.mcp.local_api import LocalApi

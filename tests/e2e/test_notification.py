@@ -22,7 +22,7 @@ from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
 from anp.sidecar.tasks.delivery import attempts, lines
-from anp.sidecar.tasks.sessions import KnownTask
+from anp.sidecar.tasks.known import KnownTask
 from cache.records.peers import PeerState
 from tests.clauses import clause
 from tests.waiting import until

@@ -12,13 +12,13 @@ import httpx
 import pytest
 
 from anp.errors import CallError, ErrorKind
+from anp.identity.dids import agent_name
 from anp.interaction.elements import Task, TaskChange
 from anp.interaction.plan import Subtask, TaskPlan
 from anp.interaction.states import TaskState
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.plans import worker
 from anp.sidecar.plans.group_offer import GroupOffer
 from anp.sidecar.tasks.chronicle import Chronicle

@@ -17,8 +17,8 @@ import pytest
 
 from anp.interaction.elements import Part, PartKind
 from anp.interaction.errors import InteractionError
+from anp.interaction.groups.member_state import MemberState
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.shelf import SEALED
 from cache.records.peers import PeerState
 from tests.e2e.daemons import Anpd

@@ -24,7 +24,7 @@ from anp.sidecar.api.event_stream import event_stream
 from anp.sidecar.api.guard import Door
 from anp.sidecar.api.operations.task_views import event_of
 from anp.sidecar.tasks.chronicle import Chronicle
-from anp.sidecar.tasks.sessions import utc_now
+from anp.sidecar.tasks.known import utc_now
 from tests.e2e.talks import Talks, talks_in
 from tests.waiting import until
 

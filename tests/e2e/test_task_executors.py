@@ -31,7 +31,7 @@ from anp.interaction.operations import (
 )
 from anp.protocols.gbz.words import GBZ_URI
 from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
-from anp.sidecar.tasks.sessions import KnownTask
+from anp.sidecar.tasks.known import KnownTask
 from tests.e2e.raw_peer import raw_peer
 from tests.e2e.talks import Followed, Talks, talks_in
 from tests.e2e.test_task_liars import Liar

@@ -10,7 +10,7 @@ import pytest
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.attachments import AttachmentSpec
-from anp.sidecar.attachments.spec import DeclaredCapability
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.bound.cases import RequesterCases
 from anp.sidecar.bound.provider import BoundProvider
 from anp.sidecar.bound.updates import UpdateSink

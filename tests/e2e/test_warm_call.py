@@ -29,7 +29,7 @@ from cache.records.peers import (
     PinRecord,
 )
 from cache.rows import Row, Rows
-from sandbox.processes.process import WorkerProcess
+from sandbox.processes.worker_process import WorkerProcess
 from tests.e2e.house import House, house_in
 
 MANY = 1_000

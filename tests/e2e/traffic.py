@@ -23,8 +23,6 @@ from tests.e2e.house import house_in
 from tests.e2e.owner import owner_api
 from tests.waiting import until
 
-__all__ = ["WAYS", "Traffic", "lost", "post", "traffic_in", "watched"]
-
 LONG = 777_777
 "The number for which `twice` takes half a minute."
 

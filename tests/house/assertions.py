@@ -34,8 +34,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-__all__ = ["Comparison", "Suite", "compare", "listing", "read_suite", "report"]
-
 DATA = {"vectors": "tests", "escapes": "corpus", "honest": "corpus"}
 "Folders of data that look like code, each with the name of the folder above it."
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from tests.house.sources import Source
 
-__all__ = ["circles", "import_graph"]
-
 
 def import_graph(sources: Sequence[Source]) -> dict[str, set[str]]:
     """Return for each module of the product the modules of the product it imports."""

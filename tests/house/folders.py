@@ -11,14 +11,6 @@ from pathlib import Path
 
 from tests.house.sources import PACKAGES, Source
 
-__all__ = [
-    "complex_functions",
-    "count_lines",
-    "flat_files",
-    "gerund_modules",
-    "repeated_file_names",
-]
-
 
 def flat_files(sources: Sequence[Source]) -> list[tuple[str, int]]:
     """Return each folder with the number of its files, the fullest first.

@@ -7,25 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "GERUND_NOUNS",
-    "MAX_CALL_FILES",
-    "MAX_CALL_FILES_BEFORE_SEND",
-    "MAX_CIRCLES",
-    "MAX_COMPLEXITY",
-    "MAX_COMPLEX_FUNCTIONS",
-    "MAX_FLAT_FILES",
-    "MAX_GERUND_MODULES",
-    "MAX_LINES",
-    "MAX_NAMES_TWICE_IN_PACKAGE",
-    "MAX_QUICK_CPU_SECONDS",
-    "MAX_RIDDLES",
-    "MAX_ROOMS_WITHOUT_ORDER",
-    "WANTED_CALL_FILES",
-    "WANTED_CALL_FILES_BEFORE_SEND",
-    "WANTED_LINES",
-]
-
 MAX_FLAT_FILES: Final = 15
 "Python files flat in one folder; more than that cannot be taken in at one look."
 

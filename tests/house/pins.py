@@ -25,8 +25,6 @@ from urllib.request import Request, urlopen
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-__all__ = ["hashes_of", "main", "needed_by", "needed_with", "pins_of", "render"]
-
 FILE = Path(__file__).parents[2] / "constraints.txt"
 
 IMAGE = FILE.parent / "deploy" / "container" / "requirements.txt"

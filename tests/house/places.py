@@ -22,16 +22,6 @@ from pathlib import Path
 
 from tests.house.sources import PACKAGES
 
-__all__ = [
-    "defines",
-    "fixed",
-    "listed",
-    "modules_of",
-    "places",
-    "problems_of",
-    "rooms",
-]
-
 _PLACE = re.compile(r"`([A-Za-z0-9_./-]+\.[a-z]+):([A-Za-z_][A-Za-z0-9_.]*)`")
 _LINE = re.compile(r"^\* `([a-z0-9_]+)`: (\S.*)$", re.MULTILINE)
 _ENTRY = re.compile(r"^\* `([a-z0-9_]+)`: \S.*\n(?:  \S.*\n)*", re.MULTILINE)

@@ -15,8 +15,6 @@ from typing import Any
 from tests.house.limits import MAX_FLAT_FILES
 from tests.house.sources import Source
 
-__all__ = ["contracts_of", "ordered_rooms", "rooms_of"]
-
 ALWAYS = ("anp", "anp.sidecar", "negotiation", "sandbox", "cache")
 "Rooms that need an order whatever their size."
 

@@ -6,8 +6,6 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-__all__ = ["PACKAGES", "Source", "module_of", "read_sources"]
-
 PACKAGES = ("anp", "negotiation", "sandbox", "cache")
 "The four packages that are installed."
 

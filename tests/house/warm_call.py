@@ -30,8 +30,6 @@ from typing import Any
 
 import httpx
 
-__all__ = ["CallFiles", "Interval", "files_of", "measure_warm_call", "summarised"]
-
 LAUNCHER = Path(__file__).with_name("traced_daemon.py")
 
 WARM_CALLS = 3

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 
 from tests.house.sources import Source
 
-__all__ = ["RIDDLE_WORDS", "class_names", "names_twice", "riddles", "twice_in_package"]
-
 RIDDLE_WORDS = ("What ", "Who ", "Which ", "Whether ", "How ")
 "Beginnings of documentation that names its subject only by a question."
 

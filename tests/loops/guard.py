@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["NotPure", "refusing"]
-
 REFUSED: Final = {
     "socket.bind": "binds a socket",
     "socket.connect": "connects a socket",

@@ -8,8 +8,6 @@ from typing import Final
 import pytest
 from _pytest.mark import ParameterSet
 
-__all__ = ["LONG", "crossed", "leave_out"]
-
 LONG: Final = pytest.mark.long
 "Marks what only `make test-long` runs."
 

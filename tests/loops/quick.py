@@ -12,8 +12,6 @@ from typing import Final
 
 import pytest
 
-__all__ = ["OTHERS", "PURE", "TESTS", "is_pure", "run"]
-
 TESTS: Final = Path(__file__).parents[1]
 
 MAX_CPU: Final = 120.0

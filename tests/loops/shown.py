@@ -8,8 +8,6 @@ import pytest
 
 from tests.clauses import unshown
 
-__all__ = ["ShownClauses", "is_whole_suite"]
-
 PROPERTY = "clauses"
 "Name under which the report of a test carries its clauses, also between processes."
 

@@ -13,8 +13,6 @@ from negotiation.document.shape import Document
 from negotiation.mind import Demand, Offer, Side
 from negotiation.need import Capability, Need
 
-__all__ = ["BINARY", "BOTH", "ROLES", "TEXT", "XML", "Format", "strict"]
-
 FORMATS = Path(__file__).parent.parent.parent / "examples" / "formats"
 
 

@@ -16,8 +16,6 @@ from negotiation.mind import OnStream
 from negotiation.need import Schema
 from negotiation.strict_json import Json
 
-__all__ = ["CapabilityError", "InProcessHalf", "JsonschemaValidator"]
-
 
 class CapabilityError(Exception):
     """The error that a half sees when a capability failed."""

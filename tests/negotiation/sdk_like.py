@@ -8,8 +8,6 @@ from typing import Any
 
 from negotiation.need import Role
 
-__all__ = ["SdkLike"]
-
 Judge = Callable[[str], tuple[str, str]]
 "Gets a candidate; returns a status and, for `negotiating`, another candidate."
 

@@ -17,7 +17,7 @@ from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.config.load import load_config
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import Home
-from anp.sidecar.tasks.sessions import KnownTask, receive
+from anp.sidecar.tasks.known import KnownTask, receive
 from tests.cache.servers import Server, find_server, is_wanted, running
 from tests.waiting import until
 

@@ -25,16 +25,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = [
-    "CORPUS",
-    "EFFECTS",
-    "Attempt",
-    "Outcome",
-    "Probe",
-    "Surroundings",
-    "attempts",
-]
-
 CORPUS = Path(__file__).parent / "corpus" / "escapes"
 "Where the attempts are."
 

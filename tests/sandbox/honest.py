@@ -23,21 +23,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = [
-    "CORPUS",
-    "CapabilityError",
-    "Case",
-    "Expected",
-    "Refusal",
-    "Script",
-    "Wanted",
-    "cases_of",
-    "names",
-    "run_plain",
-    "same",
-    "source_of",
-]
-
 CORPUS = Path(__file__).parent / "corpus" / "honest"
 _ABSENT = object()
 

@@ -13,8 +13,6 @@ from typing import Any
 
 from sandbox.worker.channel import serve_frames
 
-__all__ = ["PLAIN", "UNLOCKED", "serve", "serve_nothing"]
-
 PLAIN = "tests.sandbox.plain_worker:serve"
 "The kind for `ForkServer`."
 

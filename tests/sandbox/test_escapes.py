@@ -18,7 +18,8 @@ import pytest
 
 from sandbox.errors import SandboxError
 from sandbox.pool.config import SandboxConfig
-from sandbox.pool.pool import Module, Sandbox
+from sandbox.pool.module import Module
+from sandbox.pool.pool import Sandbox
 from sandbox.processes.process import ForkServer
 from tests.sandbox.corpus.control import RECORD
 from tests.sandbox.escapes import (

@@ -9,7 +9,9 @@ import pytest
 import pytest_asyncio
 
 from sandbox.errors import CapabilityFailure, SandboxError
-from sandbox.pool.pool import Module, Sandbox, SandboxConfig
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.module import Module
+from sandbox.pool.pool import Sandbox
 from tests.sandbox import honest
 
 # Seconds; far above what a case takes, so that a busy machine fails none.

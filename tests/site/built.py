@@ -8,8 +8,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["make_local", "problems_in"]
-
 _SHIM = re.compile(r'"https://[^"]*/iframe-worker/shim"')
 "What the generator loads from elsewhere so that search works in pages that are files."
 

@@ -19,8 +19,6 @@ from tests.e2e.terminals import Terminal, reader_environ
 from tests.site.links import WALK
 from tests.site.pages import section_of
 
-__all__ = ["Line", "drawn_cast", "record"]
-
 Line = tuple[float, str, bool]
 "Seconds from the beginning, the text, and whether it was typed."
 

@@ -13,8 +13,6 @@ from pathlib import Path, PurePosixPath
 
 from tests.documents import ROOT
 
-__all__ = ["FIVE_MINUTES", "WALK", "place_of", "relinked"]
-
 WALK = "five-minutes-with-two-agents"
 "The anchor of the README's walk, which stands on the page of the five minutes."
 

@@ -13,8 +13,6 @@ from functools import cache
 from anp.errors import ErrorKind
 from tests.documents import ROOT
 
-__all__ = ["Message", "messages", "texts"]
-
 ANYTHING = "…"
 
 KINDS = {

@@ -13,8 +13,6 @@ from tests.documents import ROOT, documents
 from tests.site.links import FIVE_MINUTES, WALK, place_of, relinked
 from tests.site.reference import GENERATED, openapi_document
 
-__all__ = ["section_of", "write_sources"]
-
 _MARK = re.compile(r"<!-- generated: (\w+) -->")
 _README = ROOT / "README.md"
 _FIVE = ROOT / "docs" / FIVE_MINUTES

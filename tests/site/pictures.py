@@ -18,8 +18,6 @@ from pathlib import Path
 
 from tests.documents import ROOT
 
-__all__ = ["FOLDER", "drawn", "write_pictures"]
-
 FOLDER = ROOT / "docs" / "pictures"
 
 HEAD = """\

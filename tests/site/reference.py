@@ -18,8 +18,6 @@ from anp.version import daemon_version
 from tests.command_lines import ROOT_COMMAND
 from tests.site.messages import messages
 
-__all__ = ["GENERATED", "openapi_document"]
-
 
 class _Nobody:
     """Stands for a daemon that no operation is asked of."""

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Ledger", "compare"]
-
 MOST_EXAMPLES = 5
 "Examples of each fault that are printed."
 

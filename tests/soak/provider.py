@@ -18,8 +18,6 @@ from anp.sidecar.home.home import Home
 from bench.ready import children_of
 from tests.attacks.victim import Victim
 
-__all__ = ["CAPABILITIES", "COMES_AND_GOES", "Provider", "read_notes"]
-
 NOTED = ("note_0", "note_1", "slow", "note_2", "again", "note_3")
 
 CAPABILITIES = tuple(f"{where}.{name}" for where in "ab" for name in NOTED)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, pstdev
 
-__all__ = ["RULES", "Rule", "Sample", "Trend", "rows_of", "trend"]
-
 MOST_GROWTH = 0.05
 "Part of its mean by which a figure may grow over the second half."
 

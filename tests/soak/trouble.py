@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Event", "Trouble", "plan"]
-
 KILLS = (0.1, 0.2, 0.32)
 "Parts of the run after which the daemon is killed."
 

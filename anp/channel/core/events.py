@@ -11,29 +11,9 @@ from typing import Final, NamedTuple
 
 from anp.errors import ErrorCode
 from anp.wire.frames import Frame, FrameFormat
-from anp.wire.messages import MetaProtocol, make_response
+from anp.wire.messages import make_response
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
-
-__all__ = [
-    "ChannelEnded",
-    "ChannelOpened",
-    "ChannelProved",
-    "ChannelRole",
-    "CloseLink",
-    "FrameIgnored",
-    "FrameReceived",
-    "HandshakeRefused",
-    "LinkEvent",
-    "LinkFault",
-    "LinkOutput",
-    "NeedClaim",
-    "NeedHelloAnswer",
-    "NeedKey",
-    "NeedPeerKeyCheck",
-    "RenewalDue",
-    "ResumptionRefused",
-    "frame_received",
-]
 
 
 class ChannelRole(StrEnum):

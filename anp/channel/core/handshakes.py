@@ -17,29 +17,26 @@ from anp.channel.core.events import (
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode, PeerError
-from anp.wire.handshake import (
-    HandshakeCompleted,
-    HandshakeFailed,
-    Identity,
-    Initiator,
-    NeedHelloReply,
-    NeedKeyCheck,
-    Responder,
-)
+from anp.wire.encrypted import Envelope
+from anp.wire.handshake import Initiator, Responder
 from anp.wire.messages import (
     DestinationHello,
-    Envelope,
     Finished,
-    MetaProtocol,
     Response,
     SourceHello,
     UnreadableMessage,
 )
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.outcome import (
+    HandshakeCompleted,
+    HandshakeFailed,
+    NeedHelloReply,
+    NeedKeyCheck,
+)
+from anp.wire.proof import Identity
 from anp.wire.replay import HelloMemory
 from anp.wire.side import MakeKey
-
-__all__ = ["NOT_HERE", "TOO_MANY_CHANNELS", "Handshakes"]
 
 NOT_HERE = "does not live at this address"
 "End of our words to a peer that wants an agent with another DID."

@@ -70,13 +70,12 @@ from anp.channel.core.events import (
 from anp.channel.core.limits import LinkConfig
 from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import Envelope
 from anp.wire.frames import find_format
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import Envelope, Response
+from anp.wire.messages import Response
 from anp.wire.meta_protocol import EXTENSION_RESUME, MetaProtocol
 from anp.wire.replay import EXTENSION_COUNTER, MAX_COUNTER, counter_of
-
-__all__ = ["KeptKey", "KeptKeys", "SECRET_SIZE", "bind_meta", "open_key", "seal_key"]
 
 
 class KeptKeys:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from anp.errors import ConfigError
-from anp.wire.handshake import HandshakeConfig
 from anp.wire.meta_protocol import MAX_PAYLOAD, OTHERS_MAX_TEXT
-
-__all__ = ["KEY_EXPIRED", "LinkConfig", "LinksConfig", "RenewalLimits", "next_wait"]
-
+from anp.wire.outcome import HandshakeConfig
 
 KEY_EXPIRED = "the key expired"
 "The reason with which a channel ends at the end of its key's life."

@@ -26,7 +26,6 @@ from anp.channel.core.traffic import (
     Before,
     Crossed,
     FrameOverLimit,
-    FrameTooLarge,
     OpenChannel,
     close_frame,
     key_id_in,
@@ -34,17 +33,15 @@ from anp.channel.core.traffic import (
     reason_of_close,
 )
 from anp.errors import ErrorCode, LocalError, PeerError
+from anp.wire.encrypted import Envelope
 from anp.wire.envelopes import read_envelope
 from anp.wire.frames import Frame, ProtocolType
-from anp.wire.handshake import Identity
 from anp.wire.hellos import read_handshake
 from anp.wire.messages import (
     DestinationHello,
-    Envelope,
     Finished,
     Heartbeat,
     Message,
-    MetaProtocol,
     Register,
     Response,
     SourceHello,
@@ -52,11 +49,11 @@ from anp.wire.messages import (
     make_pong,
     parse_message,
 )
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.proof import Identity
 from anp.wire.replay import HelloMemory, counter_of
 from anp.wire.side import MakeKey
-
-__all__ = ["EXTENSION_CLOSE", "IDLE", "Before", "FrameTooLarge", "LinkCore"]
 
 
 class LinkCore:

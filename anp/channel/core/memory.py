@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-__all__ = ["Memory"]
-
 MAX_KEYS = 4096
 "Keys that are remembered; the amounts of the others are the oldest."
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-__all__ = ["Pace"]
-
 MAX_KEYS = 4096
 "Keys that are remembered; of the others nobody was in a hurry lately."
 

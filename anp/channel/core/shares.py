@@ -16,8 +16,6 @@ from typing import Generic, TypeVar
 
 from anp.errors import AnpError, LocalError
 
-__all__ = ["NoPlace", "Place", "ShareLimits", "Shares", "address_key"]
-
 T = TypeVar("T")
 
 

@@ -36,8 +36,7 @@ from anp.wire.frames import (
     open_sealed,
 )
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import Capability, plaintext_size, text_size
+from anp.wire.meta_protocol import Capability, MetaProtocol, plaintext_size, text_size
 from anp.wire.moment import Moment
 from anp.wire.replay import (
     EXTENSION_COUNTER,
@@ -50,23 +49,6 @@ from anp.wire.replay import (
 )
 from negotiation.errors import MessageError
 from negotiation.messages import ChannelClose, parse_meta, render_meta
-
-__all__ = [
-    "Before",
-    "Crossed",
-    "EXTENSION_CLOSE",
-    "IDLE",
-    "NEEDED",
-    "OpenChannel",
-    "FrameOverLimit",
-    "FrameTooLarge",
-    "check_agreed",
-    "close_frame",
-    "key_id_in",
-    "missing_capability",
-    "reason_of_close",
-]
-
 
 NEEDED: Mapping[ProtocolType, Capability] = MappingProxyType(
     {

@@ -14,8 +14,6 @@ from typing import Generic, TypeVar
 
 from anp.channel.core.memory import Memory
 
-__all__ = ["SHARE", "Turns"]
-
 T = TypeVar("T")
 
 SHARE = 1 / 3

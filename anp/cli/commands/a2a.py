@@ -6,13 +6,13 @@ import re
 import time
 from typing import Annotated
 
+from click import Context
+
 from anp.cli.client import home_of
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError, ErrorKind, UnknownError
-
-__all__ = ["register"]
 
 Gateway = Annotated[
     bool,

@@ -6,9 +6,11 @@ import json
 import time
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import client_of
 from anp.cli.commands.protocol_actions import seconds_of
-from anp.cli.grammar import Commands, Context, Option
+from anp.cli.grammar import Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import (
     Column,
@@ -20,8 +22,6 @@ from anp.cli.output import (
     protocol_of,
     when,
 )
-
-__all__ = ["calls_app", "register"]
 
 calls_app = Commands(help="Calls that your agent made and served.")
 

@@ -9,15 +9,15 @@ from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from click import Context
+
 from anp.cli.client import home_of, load_settings
-from anp.cli.grammar import Commands, Context
+from anp.cli.grammar import Commands
 from anp.cli.options import Json
 from anp.cli.output import Settings, print_json, print_one, progress
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
-
-__all__ = ["register"]
 
 config_app = Commands(help="The configuration.")
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from click import Context
+
 from anp.cli.call import CallLine, make_call, shows_phases
 from anp.cli.client import home_of, load_settings
 from anp.cli.completion import complete_need, complete_peer
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Data, Host, Json, Port
 from anp.cli.output import Line, Settings, print_one
 from anp.errors import CallError, ConfigError, ErrorKind
@@ -18,9 +20,6 @@ from anp.sidecar.home.home import Home
 
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
-
-__all__ = ["register"]
-
 
 COLLECTED_AFTER = 700, 10, 2
 """Objects made, rounds over the young ones, and rounds over the middle-aged ones after

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from click import Context
+
 from anp.cli.client import client_of, segment
 from anp.cli.completion import complete_capability
-from anp.cli.grammar import Argument, Commands, Context
+from anp.cli.grammar import Argument, Commands
 from anp.cli.options import Json
 from anp.cli.output import print_one
-
-__all__ = ["register"]
 
 Names = Annotated[
     list[str],

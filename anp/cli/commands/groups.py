@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import client_of, segment
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, json_line, print_list, print_one, visible, when
 from anp.errors import CallError, ErrorKind
-
-__all__ = ["register"]
 
 groups_app = Commands(help="Groups of agents that hear one another in one order.")
 

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from click import Context
+
 from anp.cli.client import home_of, load_settings
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import Line, Settings, print_bytes, print_one
 from anp.errors import CallError, ConfigError, ErrorKind, PeerError
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from anp.identity.keys import PrivateKey
     from anp.identity.public_keys import KeyKind
     from anp.sidecar.peers.web_identity import OwnWeb
-
-__all__ = ["register"]
 
 identity_app = Commands(help="The DIDs and keys of this daemon.")
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import Client, client_of, problem_error, segment
 from anp.cli.commands import negotiations
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.output import event_line, progress, transient
 from anp.errors import CallError, ErrorKind
-
-__all__ = ["follow_call", "line_of", "register"]
 
 Json = Annotated[bool, Option("--json", help="Print one JSON object a line.")]
 

@@ -6,9 +6,11 @@ import difflib
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import client_of, segment
 from anp.cli.commands.protocols import WHY_UNUSED
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.input import read_input
 from anp.cli.options import Id, Json, Note
 from anp.cli.output import (
@@ -25,8 +27,6 @@ from anp.cli.output import (
 )
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import party_name
-
-__all__ = ["changes", "negotiations_app", "next_steps", "register"]
 
 MAX_FILE = 1024 * 1024
 "Largest edited protocol text that is read, in bytes; a daemon takes far less."

@@ -9,8 +9,10 @@ import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
+from click import Context
+
 from anp.cli.client import Client, client_of, home_of, load_settings
-from anp.cli.grammar import Commands, Context, Option
+from anp.cli.grammar import Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import print_one, progress
 from anp.errors import CallError, ConfigError, ErrorKind
@@ -18,8 +20,6 @@ from anp.sidecar.home.home import Home
 
 if TYPE_CHECKING:
     from anp.sidecar.process.doctor import DoctorCheck
-
-__all__ = ["register"]
 
 MARKS = {"ok": "ok  ", "warning": "warn", "bad": "BAD "}
 

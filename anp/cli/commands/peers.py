@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import client_of
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.input import read_data
 from anp.cli.options import Json, PeerWord
 from anp.cli.output import Column, Line, Settings, print_list, print_one, when
 from anp.errors import CallError
-
-__all__ = ["register"]
 
 peers_app = Commands(help="Known peers and their rights.")
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from click import Context
+
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.protocols import protocols_app
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.input import read_input
 from anp.cli.options import Hash, Json
 from anp.cli.output import print_bytes, print_one
 from anp.errors import CallError, ErrorKind
-
-__all__ = ["changes", "register", "seconds_of"]
 
 Peer = Annotated[
     str, Option(help="Only for this peer: name, DID or URL#DID; else for all.")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import client_of, segment
-from anp.cli.grammar import Commands, Context, Option
+from anp.cli.grammar import Commands, Option
 from anp.cli.options import Hash, Json
 from anp.cli.output import (
     Column,
@@ -17,8 +19,6 @@ from anp.cli.output import (
     print_one,
     when,
 )
-
-__all__ = ["WHY_UNUSED", "protocols_app"]
 
 WHY_UNUSED = {
     "failed": "an agreed test case failed with this peer, so it is not used",

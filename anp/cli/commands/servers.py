@@ -10,8 +10,10 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
+from click import Context
+
 from anp.cli.client import home_of, load_settings
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Host, Port
 from anp.cli.output import Settings, progress
 from anp.errors import CallError, ErrorKind
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
     from anp.sidecar.home.home import ApiAddress, Home
     from anp.sidecar.mcp.local_api import LocalApi
-
-__all__ = ["register"]
 
 TELL_TIME = 5.0
 "Seconds after the client has left for what is still to be said about its peers."

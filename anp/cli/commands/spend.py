@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import client_of
-from anp.cli.grammar import Commands, Context, Option
+from anp.cli.grammar import Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, print_one, table
 from anp.interaction.elements import party_name
-
-__all__ = ["register"]
 
 
 def register(app: Commands) -> None:

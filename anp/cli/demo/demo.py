@@ -29,8 +29,6 @@ from anp.extras import require
 if TYPE_CHECKING:
     from anp.sidecar.config.settings import Config
 
-__all__ = ["check_calls", "model_settings", "run_demo"]
-
 SERVER = "mcp_server_time"
 "The module of the MCP server that the shop attaches."
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["find_example"]
-
 
 def find_example(name: str, package: Path | None = None) -> Path:
     """Return an example: beside us in a wheel, in `examples/` of a checkout.

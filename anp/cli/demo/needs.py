@@ -13,8 +13,6 @@ from typing import Any
 
 from anp.cli.demo.stage import Stage
 
-__all__ = ["BOOKING", "PRODUCT", "TIME", "UNITS", "DemoNeed"]
-
 
 @dataclass(frozen=True, slots=True)
 class DemoNeed:

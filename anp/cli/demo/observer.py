@@ -10,8 +10,6 @@ from anp.cli.demo.needs import DemoNeed
 from anp.cli.demo.stage import DemoPeer
 from anp.cli.demo.strangers import Stranger
 
-__all__ = ["DemoObserver"]
-
 
 class DemoObserver:
     """Receives the events of the demo; this base class ignores them."""

@@ -17,8 +17,6 @@ from urllib.parse import urlsplit
 
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["DemoPeer", "Stage", "signals_interrupt"]
-
 READY_TIMEOUT = 60.0
 "Seconds a daemon has to become ready."
 

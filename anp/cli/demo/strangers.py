@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["SEATS", "STRANGERS", "Stranger", "check_repair", "with_tail"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stranger:

@@ -22,8 +22,6 @@ from anp.cli.demo.stage import DemoPeer
 from anp.cli.demo.strangers import Stranger
 from anp.cli.output import visible
 
-__all__ = ["Timeline", "conversions", "next_commands"]
-
 STEPS = 7
 "Steps of the demo."
 

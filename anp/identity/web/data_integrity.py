@@ -18,8 +18,6 @@ from anp.errors import AnpError
 from anp.identity import base58
 from anp.identity.public_keys import KeyKind, PublicKey
 
-__all__ = ["ProofError", "add_proof", "canonical", "verify_proof"]
-
 PROOF_TYPE = "DataIntegrityProof"
 EDDSA = "eddsa-jcs-2022"
 SDK_SECP256K1 = "didwba-jcs-ecdsa-secp256k1-2025"

@@ -19,8 +19,6 @@ from anp.identity.web_dids import WebDid
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["MAX_DOCUMENT", "SERVICE_TYPE", "DidDocument", "parse_document"]
-
 MAX_DOCUMENT = 256 * 1024
 "Largest document read, in bytes; a real one has about 2 KiB."
 

@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     # Imported where it is used: it costs a start more than it saves a fetch.
     import httpx2
 
-__all__ = [
-    "JSON_TYPES",
-    "FetchError",
-    "FetchPolicy",
-    "Fetched",
-    "Fetcher",
-    "ResolveHost",
-    "client_tls",
-    "resolve_host",
-]
-
 ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 "Returns the addresses of a host, as text; raises OSError when there are none."
 

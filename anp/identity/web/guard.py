@@ -15,18 +15,6 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 from anp.errors import AnpError
 
-__all__ = [
-    "MAX_URL",
-    "FetchError",
-    "FetchPolicy",
-    "FetchUrl",
-    "Network",
-    "choose_addresses",
-    "parse_fetch_url",
-    "redirect_url",
-    "why_not",
-]
-
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

@@ -11,8 +11,6 @@ import contextlib
 import ssl
 from functools import cache
 
-__all__ = ["load_http"]
-
 
 async def load_http() -> None:
     """Load the library with all that its first request would load."""

@@ -23,8 +23,6 @@ from anp.errors import ErrorCode, PeerError
 from anp.identity.public_keys import PublicKey
 from anp.identity.web.documents import DidDocument
 
-__all__ = ["MAX_KEYS", "KeyPins", "KeyVerdict", "Pinned", "judge_key", "refusal"]
-
 MAX_KEYS = 16
 "Keys of one DID that are remembered."
 

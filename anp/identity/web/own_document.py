@@ -21,8 +21,6 @@ from anp.identity.web.data_integrity import add_proof
 from anp.identity.web.documents import SERVICE_TYPE, parse_document
 from anp.identity.web_dids import WebDid, parse_web_did
 
-__all__ = ["document_bytes", "identity_of_document", "make_document", "make_web_did"]
-
 BINDING_KEY = "key-1"
 HELLO_KEY = "key-2"
 

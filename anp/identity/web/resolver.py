@@ -18,11 +18,10 @@ from anp.identity.public_keys import (
     key_of_bytes,
 )
 from anp.identity.web.documents import MAX_DOCUMENT, DidDocument, parse_document
-from anp.identity.web.fetcher import JSON_TYPES, Fetcher, FetchError
+from anp.identity.web.fetcher import JSON_TYPES, Fetcher
+from anp.identity.web.guard import FetchError
 from anp.identity.web.key_pins import KeyPins, KeyVerdict, judge_key, refusal
 from anp.identity.web_dids import WebDid, parse_web_did
-
-__all__ = ["ResolverLimits", "WebResolver"]
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,6 @@ from anp.interaction.groups.hub_records import Asked, GroupTell, HubStep, Ticket
 from anp.interaction.groups.hub_state import INVITED_FOR, HubState, refused
 from anp.interaction.groups.operations import GroupAct, Membership
 
-__all__ = ["Admissions"]
-
 
 class Admissions(HubState):
     """Takes the operations that lead to a new member (GBZ-14 to GBZ-16)."""

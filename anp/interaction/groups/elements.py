@@ -14,8 +14,6 @@ from typing import Any, Self
 
 from anp.interaction.elements import Party
 
-__all__ = ["Group", "GroupPolicy", "GroupState", "JoinRule", "Member"]
-
 
 class JoinRule(StrEnum):
     """The ways by which an agent becomes a member."""

@@ -13,8 +13,6 @@ from anp.interaction.groups.operations import (
     Membership,
 )
 
-__all__ = ["Asked", "GroupEvent", "GroupTell", "HubHead", "HubStep", "Ticket"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:

@@ -26,8 +26,6 @@ from anp.interaction.groups.operations import (
 )
 from anp.interaction.groups.rate import Rate
 
-__all__ = ["INVITED_FOR", "RECENT", "HubState", "refused"]
-
 INVITED_FOR: Final = timedelta(days=7)
 "Time for which an invitation or an application counts."
 

@@ -15,8 +15,6 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupState, Member
 from anp.interaction.groups.operations import GroupAct, GroupPost, Membership
 
-__all__ = ["CopyEvent", "GroupCopy"]
-
 MAX_HELD: Final = 4096
 "Events that wait for one before them; above it the hub sends again what came too soon."
 

@@ -12,8 +12,6 @@ from typing import Final
 from anp.interaction.groups.elements import Group
 from anp.interaction.groups.hub_records import Ticket
 
-__all__ = ["MemberState", "StoredMember", "why_no_member"]
-
 
 class MemberState(StrEnum):
     """The way in which this daemon takes part in a group."""

@@ -31,8 +31,6 @@ from anp.interaction.groups.operations import (
 from anp.interaction.groups.rate import Rate
 from anp.interaction.operations import TaskCancel, TaskUpdate
 
-__all__ = ["GroupMachine"]
-
 
 class GroupMachine(Admissions):
     """One group at its hub."""

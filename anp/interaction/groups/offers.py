@@ -11,8 +11,6 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import TaskCancel, TaskUpdate
 from anp.interaction.states import TaskState, check_change, is_terminal
 
-__all__ = ["Offer", "GroupOffers"]
-
 MAX_OFFERS: Final = 1000
 "Offers of a group that have not ended."
 

@@ -17,18 +17,6 @@ from anp.interaction.errors import InteractionFault
 from anp.interaction.groups.elements import Group
 from anp.interaction.operations import TaskCancel, TaskUpdate
 
-__all__ = [
-    "GroupAct",
-    "GroupAcknowledgement",
-    "GroupContent",
-    "GroupFetch",
-    "GroupOperation",
-    "GroupPost",
-    "GroupSignature",
-    "Membership",
-    "RefusedGroupOperation",
-]
-
 
 class GroupAct(StrEnum):
     """The operations that change who is in a group."""

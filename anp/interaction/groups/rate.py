@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from anp.interaction.errors import InteractionError, InteractionFault
 
-__all__ = ["Rate"]
-
 BURST = 0.25
 "Share of a minute's messages that may come at once."
 

@@ -20,25 +20,6 @@ from anp.interaction.sealing.errors import SealingError, SealingFault
 from negotiation.errors import JsonError
 from negotiation.strict_json import canonical_json
 
-__all__ = [
-    "HASH_SIZE",
-    "SIGNATURE_SIZE",
-    "DidSigner",
-    "DidVerifier",
-    "RandomBytes",
-    "SealingMeans",
-    "base64_text",
-    "bytes_field",
-    "ec_public_bytes",
-    "ec_public_key",
-    "invalid",
-    "sign_ec",
-    "signed_bytes",
-    "text_field",
-    "verify_ec",
-    "whole_field",
-]
-
 HASH_SIZE: Final = 32
 SIGNATURE_SIZE: Final = 64
 MAX_TEXT: Final = 1024

@@ -35,15 +35,6 @@ from anp.interaction.sealing.ratchet import (
 )
 from anp.interaction.sealing.transcript import Transcript
 
-__all__ = [
-    "Inbound",
-    "OpenedMessage",
-    "OwnMessages",
-    "SealedEpoch",
-    "SealedMessage",
-    "private_ec",
-]
-
 MAX_PENDING = 4096
 "Most messages of our own that the hub has not answered yet."
 

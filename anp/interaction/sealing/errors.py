@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["SealingError", "SealingFault", "Suspicion"]
-
 
 class SealingFault(StrEnum):
     """Reasons to refuse what came, or to send nothing."""

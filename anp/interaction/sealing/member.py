@@ -32,8 +32,6 @@ from anp.interaction.sealing.message import SealedBytes
 from anp.interaction.sealing.packages import KeyGrant, KeyPackage
 from anp.interaction.sealing.rows import KEYS, OWN, epoch_row, json_bytes, read_epoch
 
-__all__ = ["MAX_EPOCHS", "SealedMember", "SealingStep"]
-
 MAX_EPOCHS: Final = 8
 """Newest epochs whose keys are kept. A member that was away for more changes of members
 than that cannot read what was said before the newest ones."""

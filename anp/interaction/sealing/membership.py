@@ -28,15 +28,6 @@ from anp.interaction.sealing.encoding import (
 )
 from anp.interaction.sealing.errors import SealingError, SealingFault
 
-__all__ = [
-    "MAX_MEMBERS",
-    "ChangeKind",
-    "MemberChange",
-    "MemberRank",
-    "MembershipChain",
-    "MembershipEntry",
-]
-
 MAX_MEMBERS: Final = 1024
 "Most members of a sealed group."
 

@@ -10,8 +10,6 @@ from anp.interaction.sealing.encoding import SIGNATURE_SIZE, invalid
 from anp.interaction.sealing.packages import SeenMessages
 from anp.interaction.sealing.ratchet import TAG_SIZE
 
-__all__ = ["MESSAGE_LABEL", "OVERHEAD", "MessageHeader", "SealedBytes"]
-
 VERSION: Final = 1
 MESSAGE_LABEL: Final = b"anpd sealing message 1\0"
 "Stands before what is signed of a message."

@@ -25,8 +25,6 @@ from anp.interaction.sealing.encoding import (
 from anp.interaction.sealing.membership import MAX_MEMBERS
 from anp.interaction.sealing.ratchet import KEY_SIZE, TAG_SIZE, open_sealed, seal
 
-__all__ = ["KeyGrant", "KeyPackage", "SeenMessages", "commitment", "pair_keys"]
-
 PACKAGE_LABEL: Final = "anpd sealing package 1"
 GRANT_LABEL: Final = "anpd sealing grant 1"
 PAIR_LABEL: Final = b"anpd sealing pair 1"

@@ -10,8 +10,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.interaction.sealing.errors import SealingError, SealingFault
 
-__all__ = ["KEY_SIZE", "MAX_SKIPPED", "TAG_SIZE", "Ratchet", "open_sealed", "seal"]
-
 KEY_SIZE: Final = 32
 TAG_SIZE: Final = 16
 

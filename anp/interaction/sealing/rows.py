@@ -18,8 +18,6 @@ from anp.interaction.sealing.packages import KeyPackage, SeenMessages
 from anp.interaction.sealing.ratchet import Ratchet
 from anp.interaction.sealing.transcript import Transcript
 
-__all__ = ["KEYS", "OWN", "epoch_row", "json_bytes", "read_epoch"]
-
 KEYS: Final = "keys"
 OWN: Final = "own"
 

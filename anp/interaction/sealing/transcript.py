@@ -12,8 +12,6 @@ from typing import Final
 from anp.interaction.sealing.errors import Suspicion
 from anp.interaction.sealing.packages import SeenMessages
 
-__all__ = ["MAX_REMEMBERED", "Transcript"]
-
 MAX_REMEMBERED: Final = 1024
 """Newest messages whose hashes are kept in memory, to compare with senders that have
 seen fewer. What an older hash would show, the next message of its sender shows."""

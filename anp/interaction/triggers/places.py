@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Circle", "Polygon", "Position"]
-
 EARTH_RADIUS: Final = 6_371_008.8
 "Mean radius of the earth, in metres."
 

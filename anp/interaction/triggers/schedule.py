@@ -19,8 +19,6 @@ from cronsim import CronSim, CronSimError
 
 from anp.interaction.errors import InteractionError, InteractionFault
 
-__all__ = ["At", "Cron", "Every", "Schedule", "dues", "last_due"]
-
 LOOKS_BACK: Final = (60.0, 3_600.0, 86_400.0, 31 * 86_400.0, 366 * 86_400.0)
 "Stretches in which the last due time is looked for, in seconds, the shortest first."
 

@@ -13,21 +13,6 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.triggers.places import Circle, Polygon, Position
 from anp.interaction.triggers.schedule import At, Cron, Every
 
-__all__ = [
-    "Crossing",
-    "EventSource",
-    "EventTrigger",
-    "POSITION",
-    "Match",
-    "Missed",
-    "PlaceTrigger",
-    "Subscription",
-    "TimeTrigger",
-    "Trigger",
-    "moment",
-    "read_subscription",
-]
-
 MAX_TRIGGERS: Final = 16
 "Triggers of one subscription."
 

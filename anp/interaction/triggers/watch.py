@@ -32,8 +32,6 @@ from anp.interaction.triggers.subscription import (
     Trigger,
 )
 
-__all__ = ["Ended", "Firing", "Happening", "Occasion", "Watch", "time_text"]
-
 ON_TIME: Final = 10.0
 "Seconds by which a start may be late before its due time counts as missed."
 

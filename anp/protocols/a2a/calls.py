@@ -40,8 +40,6 @@ from negotiation.exact_numbers import write_json
 from negotiation.need import Capability, Role
 from negotiation.strict_json import parse_json
 
-__all__ = ["A2aCode", "request_frame", "skill_part"]
-
 SKILL: Final = "skill"
 ARGUMENTS: Final = "arguments"
 

@@ -17,19 +17,6 @@ from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "INTENTS",
-    "Intent",
-    "SkillSchemas",
-    "SlotValues",
-    "intent_of",
-    "plain_schema",
-    "read_intents",
-    "read_skill_schemas",
-    "slot_value",
-    "slot_values",
-]
-
 INTENTS: Final = "intentInfos"
 "Key of the intents in the metadata of a message (INT-Q2)."
 

@@ -18,18 +18,6 @@ from anp.protocols.a2a.objects import (
 from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = [
-    "BINARY",
-    "JSON",
-    "TEXT",
-    "fit",
-    "fit_task",
-    "input_modes",
-    "is_taken",
-    "output_modes",
-    "takes_files",
-]
-
 JSON: Final = "application/json"
 TEXT: Final = "text/plain"
 BINARY: Final = "application/octet-stream"

@@ -10,19 +10,6 @@ from typing import Any
 from anp.interaction.elements import Part
 from anp.protocols.a2a.words import A2aVersion
 
-__all__ = [
-    "A2aMessage",
-    "A2aTask",
-    "Artifact",
-    "ArtifactUpdate",
-    "ListParams",
-    "PushConfig",
-    "SendParams",
-    "StatusUpdate",
-    "A2aPage",
-    "TaskUpdate",
-]
-
 JsonObject = Mapping[str, Any]
 
 

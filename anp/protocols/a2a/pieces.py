@@ -13,8 +13,6 @@ from typing import Any, Final
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
 from negotiation.exact_numbers import write_json
 
-__all__ = ["body_bytes", "check_size", "in_pieces"]
-
 ENVELOPE: Final = 64
 "Bytes for what a piece has more than the update of which it is made."
 

@@ -16,17 +16,6 @@ from anp.protocols.a2a.objects import A2aMessage, ListParams, PushConfig, SendPa
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion, read_state
 from anp.protocols.timestamps import read_timestamp
 
-__all__ = [
-    "A2aFields",
-    "read_list",
-    "read_message",
-    "read_part",
-    "read_push",
-    "read_push_name",
-    "read_push_set",
-    "read_send",
-]
-
 MAX_ID: Final = 256
 "Most characters of an id that a caller makes."
 

@@ -17,8 +17,6 @@ from anp.protocols.a2a.reader import A2aFields, read_message, read_part, wrong
 from anp.protocols.a2a.words import A2aVersion, read_state
 from anp.protocols.timestamps import read_timestamp
 
-__all__ = ["read_result"]
-
 MAX_ARTIFACTS: Final = 1_000
 "Most artifacts and messages of a task that are read."
 

@@ -38,8 +38,6 @@ from anp.protocols.a2a.objects import (
 )
 from negotiation.exact_numbers import write_json
 
-__all__ = ["ARTIFACT", "LAST_CHUNK", "OUTPUT", "A2aView"]
-
 OUTPUT: Final = "output"
 "Id of the artifact with what an agent gives and names no artifact for."
 

@@ -8,21 +8,6 @@ from typing import Any, Final
 
 from anp.interaction.states import TaskState
 
-__all__ = [
-    "A2A_URIS",
-    "INTENT_URI",
-    "METHODS",
-    "ONE_TURN",
-    "A2aError",
-    "A2aFault",
-    "A2aMethod",
-    "A2aVersion",
-    "method_name",
-    "read_state",
-    "same_state",
-    "state_word",
-]
-
 INTENT_URI: Final = (
     "https://help.aliyun.com/zh/model-studio/multimodal-integration-a2a-intent"
 )

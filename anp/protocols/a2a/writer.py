@@ -22,17 +22,6 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.words import A2aVersion, state_word
 from anp.protocols.timestamps import write_timestamp
 
-__all__ = [
-    "write_artifact",
-    "write_message",
-    "write_page",
-    "write_part",
-    "write_push",
-    "write_pushes",
-    "write_stream",
-    "write_task",
-]
-
 OLD = A2aVersion.V03
 
 

@@ -9,14 +9,6 @@ from anp.protocols.envelope.reader import MAX_NAME
 from negotiation.need import Capability
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = [
-    "MAX_ANNOUNCED",
-    "BadParameters",
-    "describe",
-    "read_announcement",
-    "read_page",
-]
-
 MAX_ANNOUNCED = 256
 "Most capabilities that one `register` names."
 

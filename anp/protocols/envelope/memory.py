@@ -7,8 +7,6 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum, auto
 
-__all__ = ["MAX_ANSWER_BYTES", "MAX_IDS", "Matter", "MessageMemory", "Seen"]
-
 MAX_IDS = 4096
 "Messages of one sender that are remembered."
 

@@ -11,41 +11,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from anp.protocols.timestamps import read_timestamp, write_timestamp
+from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import ExactEncoder
 from negotiation.long_texts import write_bytes
 from negotiation.strict_json import MAX_DEPTH, Json, parse_json, plain_json
-
-__all__ = [
-    "AGENT_ONLINE",
-    "BROADCAST",
-    "CORRELATION",
-    "EnvelopeErrorCode",
-    "ENVELOPE_URI",
-    "ENVELOPE_VERSION",
-    "EnvelopeAction",
-    "EnvelopeMessage",
-    "EnvelopeStatus",
-    "ErrorPayload",
-    "EventPayload",
-    "MAJOR_VERSION",
-    "MAX_SKEW",
-    "MessageType",
-    "OtherPayload",
-    "Payload",
-    "RequestPayload",
-    "ResponsePayload",
-    "TooLarge",
-    "WRAPPED",
-    "build_message",
-    "read_code",
-    "read_event_name",
-    "read_status",
-    "read_timestamp",
-    "write_timestamp",
-]
-
 
 ENVELOPE_VERSION = "1.0"
 "Value of `protocol_version` in what we send (ENV-7)."

@@ -32,8 +32,6 @@ from negotiation.consensus.written import (
 from negotiation.errors import APPROVAL_PENDING, JsonError
 from negotiation.strict_json import Json
 
-__all__ = ["EnvelopeProvider"]
-
 ROOM_FOR_FIELDS = 8 * 1024
 "Bytes of a message that are left for everything beside a list."
 

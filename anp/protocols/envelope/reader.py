@@ -29,13 +29,11 @@ from anp.protocols.envelope.messages import (
     read_code,
     read_event_name,
     read_status,
-    read_timestamp,
 )
+from anp.protocols.timestamps import read_timestamp
 from negotiation.errors import JsonError, NegotiationError
 from negotiation.long_texts import LONG
 from negotiation.strict_json import Json, parse_json
-
-__all__ = ["MAX_ID", "MAX_NAME", "EnvelopeError", "Head", "read_message"]
 
 MAX_ID = 128
 "Longest message id, in characters (ENV-Q11)."

@@ -31,8 +31,6 @@ from negotiation.consensus.written import (
 from negotiation.errors import JsonError, MisuseError
 from negotiation.strict_json import Json
 
-__all__ = ["EnvelopeRequester"]
-
 NOT_PROCESSED = frozenset(
     {
         EnvelopeErrorCode.INVALID_PAYLOAD,

@@ -11,8 +11,6 @@ from anp.protocols.envelope.session_writer import write_operation
 from anp.protocols.line import OperationFrame, SessionLine
 from negotiation.consensus.written import Parties, WrittenLimits
 
-__all__ = ["EnvelopeLine"]
-
 
 class EnvelopeLine(SessionLine):
     """Reads and writes the messages of one channel."""

@@ -27,8 +27,6 @@ from anp.protocols.envelope.session_words import (
 from anp.protocols.fields import MAX_ITEMS, MAX_PARTIES, Fields, invalid
 from negotiation.strict_json import Json
 
-__all__ = ["read_chunk", "read_mixed", "read_said", "read_session", "read_task"]
-
 
 def read_session(fields: Fields) -> Session:
     """Read a session, whose id stands elsewhere; InteractionError if it is none."""

@@ -63,8 +63,6 @@ from anp.protocols.envelope.session_words import (
 from anp.protocols.fields import MAX_ID, MAX_REF, MAX_TEXT, Fields, invalid
 from anp.protocols.line import InvalidFrame, OperationFrame
 
-__all__ = ["is_of_session", "read_operation"]
-
 _STATE_OF: Final = {word: state for state, word in NEEDS.items()}
 
 

@@ -9,21 +9,6 @@ from anp.interaction.elements import MessagePurpose, PartyMode, SenderRole
 from anp.interaction.states import TaskState
 from anp.protocols.envelope.messages import EnvelopeStatus
 
-__all__ = [
-    "CANCELED",
-    "ENVELOPE_TASKS_URI",
-    "ENVELOPE_TASKS_VERSION",
-    "MODES",
-    "NEEDS",
-    "PURPOSES",
-    "REJECTED",
-    "ROLES",
-    "SessionAction",
-    "SessionEntry",
-    "SessionEventName",
-    "status_of",
-]
-
 ENVELOPE_TASKS_VERSION: Final = "1.1"
 "Value of `protocol_version` on a channel that may carry tasks."
 

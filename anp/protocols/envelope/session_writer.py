@@ -65,8 +65,6 @@ from anp.protocols.fields import given_fields
 from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 
-__all__ = ["write_operation", "write_part"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:

@@ -40,8 +40,6 @@ from negotiation.errors import JsonError, MisuseError
 from negotiation.need import Capability
 from negotiation.strict_json import Json
 
-__all__ = ["MAX_SHOWN", "Side", "SideSetting"]
-
 MAX_SHOWN = 200
 "Most characters of a peer's text in what we log or answer."
 

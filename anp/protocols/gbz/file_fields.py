@@ -20,8 +20,6 @@ from anp.protocols.gbz.words import FILE
 from negotiation.errors import JsonError
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["parse_frame", "read_piece", "read_range", "with_piece"]
-
 _ACK: Final = b'{"op":"ack",'
 _BEGIN: Final = f',"{FILE}":{{"offset":'.encode()
 _PLACE: Final = re.compile(rb'(0|[1-9][0-9]{0,14}),"data":"')

@@ -13,8 +13,6 @@ from anp.protocols.gbz.group_writer import write_group_frame
 from anp.protocols.gbz.line import GbzLine
 from anp.protocols.line import FurtherFrame, OperationFrame
 
-__all__ = ["GroupLine"]
-
 
 class GroupLine(GbzLine):
     """Reads and writes the frames of one channel, those of sessions included."""

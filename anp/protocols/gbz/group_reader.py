@@ -55,8 +55,6 @@ from anp.protocols.gbz.reader import (
 from anp.protocols.gbz.words import GbzOperation
 from anp.protocols.line import FurtherFrame, InvalidFrame, OperationFrame
 
-__all__ = ["MAX_MEMBERS", "read_group_frame", "read_signature"]
-
 MAX_MEMBERS: Final = 1024
 "Most members of a group."
 

@@ -8,18 +8,6 @@ from typing import Final
 from anp.interaction.groups.elements import GroupState, JoinRule
 from anp.interaction.groups.operations import GroupAct
 
-__all__ = [
-    "ACTS",
-    "ALL_HISTORY",
-    "GBZ_GROUPS_URI",
-    "GBZ_GROUPS_VERSION",
-    "GROUP_STATES",
-    "JOIN_RULES",
-    "NOT_SIGNED",
-    "NO_HISTORY",
-    "GroupWord",
-]
-
 GBZ_GROUPS_VERSION: Final = "2"
 "Version of the text with groups."
 

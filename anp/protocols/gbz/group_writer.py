@@ -48,16 +48,6 @@ from anp.protocols.gbz.writer import (
 from anp.protocols.timestamps import write_timestamp
 from negotiation.strict_json import canonical_json, parse_json
 
-__all__ = [
-    "SIGNATURE_PREFIX",
-    "group_frame",
-    "signed_bytes",
-    "with_signature",
-    "write_distributed",
-    "write_group_frame",
-    "written_group",
-]
-
 SIGNATURE_PREFIX = b"urn:anpd:gbz-185.6:2\n"
 "Stands before the canonical JSON that is signed, so that it means nothing else."
 

@@ -8,8 +8,6 @@ from anp.protocols.gbz.writer import write_frame
 from anp.protocols.line import FurtherFrame, OperationFrame, SessionLine
 from negotiation.consensus.written import WrittenLimits
 
-__all__ = ["GbzLine"]
-
 
 class GbzLine(SessionLine):
     """Reads and writes the frames of one channel."""

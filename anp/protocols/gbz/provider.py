@@ -25,8 +25,6 @@ from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import Json
 
-__all__ = ["GbzProvider"]
-
 ROOM_FOR_FIELDS: Final = 8 * 1024
 "Bytes of a frame that are left for everything beside a piece of a result."
 

@@ -53,19 +53,6 @@ from anp.protocols.gbz.words import (
 from anp.protocols.line import InvalidFrame, OperationFrame
 from negotiation.errors import JsonError
 
-__all__ = [
-    "INTENT",
-    "frame_fields",
-    "read_cancel",
-    "read_data",
-    "read_frame",
-    "read_message",
-    "read_operation",
-    "read_party",
-    "read_task",
-    "read_update",
-]
-
 INTENT: Final = "intent"
 "Entry of a data item's `metadata` that names the wanted capability."
 

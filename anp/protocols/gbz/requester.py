@@ -35,8 +35,6 @@ from negotiation.consensus.written import (
 from negotiation.errors import JsonError, MisuseError
 from negotiation.strict_json import Json, parse_json
 
-__all__ = ["GbzRequester"]
-
 MAX_TASKS: Final = 1000
 "Calls in one session; the next one opens another session."
 

@@ -24,17 +24,6 @@ from anp.protocols.gbz.writer import json_bytes, written_message
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "KEYS_TYPE",
-    "SEALED_TYPE",
-    "content_bytes",
-    "keys_message",
-    "keys_of",
-    "read_content",
-    "sealed_message",
-    "sealed_of",
-]
-
 SEALED_TYPE: Final = "application/vnd.anpd.sealed"
 "Media type of a sealed message."
 

@@ -51,8 +51,6 @@ from negotiation.consensus.written import (
 from negotiation.errors import JsonError, MisuseError
 from negotiation.need import Capability
 
-__all__ = ["EVENT", "GbzSetting", "GbzSide", "Talk", "session_of"]
-
 MAX_SESSIONS: Final = 64
 "Sessions that one channel carries."
 

@@ -8,18 +8,6 @@ from typing import Final
 from anp.interaction.elements import MessagePurpose, PartyMode, SenderRole
 from anp.interaction.states import TaskState
 
-__all__ = [
-    "FILE",
-    "GBZ_URI",
-    "GBZ_VERSION",
-    "GbzOperation",
-    "MODES",
-    "PROGRESS",
-    "PURPOSES",
-    "ROLES",
-    "STATES",
-]
-
 GBZ_VERSION: Final = "1"
 "Version of our text; another version has another URI."
 

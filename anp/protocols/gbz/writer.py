@@ -41,17 +41,6 @@ from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "GbzTooLarge",
-    "json_bytes",
-    "write_data",
-    "write_frame",
-    "written_message",
-    "written_party",
-    "written_task",
-    "written_update",
-]
-
 
 class GbzTooLarge(JsonError):
     """A frame of ours would be over the limit."""

@@ -15,8 +15,6 @@ from anp.sidecar.a2a.schemes import Schemes
 from anp.version import daemon_version
 from negotiation.need import Capability
 
-__all__ = ["AGENTS", "CardFacts", "card_faults", "make_card"]
-
 AGENTS: Final = "/agents/"
 "Path below which each attachment is an agent of its own."
 

@@ -13,8 +13,6 @@ from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import Reach
 
-__all__ = ["A2aCards", "facts_of"]
-
 
 class A2aCards:
     """Makes the cards of what is exposed at the moment."""

@@ -39,8 +39,6 @@ from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 from sandbox.pool.shares import current_share
 
-__all__ = ["A2aChannels"]
-
 logger = logging.getLogger(__name__)
 
 MAX_AT_ONCE: Final = 64

@@ -48,8 +48,6 @@ from anp.sidecar.tasks.known import KnownTask, event_in
 from anp.sidecar.tasks.service import TaskService
 from sandbox.pool.shares import current_share
 
-__all__ = ["A2aDesk", "Begun", "made_of", "message_of"]
-
 MAX_VIEWS: Final = 256
 "Tasks of which the view stays in memory."
 

@@ -9,8 +9,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anp.protocols.a2a.words import INTENT_URI
 
-__all__ = ["HEADERS", "with_extensions"]
-
 HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")
 "The header in 1.0 and in 0.3."
 

@@ -29,8 +29,6 @@ from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
-__all__ = ["CARD_PATHS", "A2aFace", "make_face"]
-
 logger = logging.getLogger(__name__)
 
 CARD_PATHS: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json")

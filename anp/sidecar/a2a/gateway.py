@@ -13,8 +13,6 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["PEERS", "A2aGateway"]
-
 PEERS: Final = "/peers/"
 "Path before the names of peers."
 

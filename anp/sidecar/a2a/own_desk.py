@@ -21,11 +21,8 @@ from anp.sidecar.a2a.desk import A2aDesk, Begun, made_of, message_of
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.tasks.choice import Choice
-from anp.sidecar.tasks.known import KnownTask
+from anp.sidecar.tasks.known import KnownTask, receive
 from anp.sidecar.tasks.service import TaskService
-from anp.sidecar.tasks.sessions import receive
-
-__all__ = ["OwnDesk", "refused"]
 
 
 class OwnDesk(A2aDesk):

@@ -37,8 +37,6 @@ from anp.sidecar.tasks.skills import find_skill
 from cache.errors import LogConflict
 from negotiation.need import Capability
 
-__all__ = ["PeerDesk", "PeerSkills"]
-
 logger = logging.getLogger(__name__)
 
 MAX_INLINE: Final = 128 * 1024

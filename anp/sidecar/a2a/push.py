@@ -20,7 +20,8 @@ from functools import partial
 from typing import Final
 
 from anp.channel.stranger_work import counted
-from anp.identity.web.fetcher import Fetcher, FetchError
+from anp.identity.web.fetcher import Fetcher
+from anp.identity.web.guard import FetchError
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import PushTarget, SessionEvent
 from anp.interaction.errors import InteractionError
@@ -35,8 +36,6 @@ from anp.sidecar.tasks.delivery.attempts import Attempts, Letter
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.sessions import Sessions
 from negotiation.exact_numbers import write_json
-
-__all__ = ["PushDesk"]
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from anp.identity.keys import PrivateKey
 
-__all__ = ["KEYS_PATH", "LIFETIME", "PURPOSE", "SIGNATURE_HEADER", "PushSigner"]
-
 PURPOSE: Final = b"anpd a2a push notifications"
 "The purpose of the key, which is made of that of the identity."
 

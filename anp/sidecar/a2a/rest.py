@@ -12,8 +12,6 @@ from starlette.routing import Route
 
 from anp.protocols.a2a.words import A2aError, A2aMethod, A2aVersion
 
-__all__ = ["Ask", "rest_error", "rest_routes"]
-
 Ask = Callable[[Request, A2aMethod, Mapping[str, Any]], Awaitable[Response]]
 "Answers a request, given its method and the parameters in its path and query."
 

@@ -41,8 +41,6 @@ from anp.sidecar.a2a.desk import A2aDesk
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.own_desk import refused
 
-__all__ = ["A2aRpc", "RpcAnswer", "fault_of", "id_of", "rpc_error"]
-
 logger = logging.getLogger(__name__)
 
 RequestId = str | int | float | None

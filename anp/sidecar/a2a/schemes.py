@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Schemes"]
-
 TOKEN: Final = "token"
 OAUTH2: Final = "oauth2"
 OPENID: Final = "openid"

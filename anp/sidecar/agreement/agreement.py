@@ -50,8 +50,6 @@ from negotiation.need import Role as NegotiationRole
 from negotiation.need import need_key
 from negotiation.transcript import NegotiationEnded, calls_told
 
-__all__ = ["NewAgreement", "Agreer"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -27,8 +27,6 @@ from cache.store import Store
 from negotiation.errors import APPROVAL_PENDING
 from negotiation.need import Capability
 
-__all__ = ["CapabilityWords"]
-
 logger = logging.getLogger(__name__)
 
 MAX_QUESTIONS: Final = 256

@@ -46,8 +46,6 @@ from negotiation.mind import (
 )
 from negotiation.transcript import Direction, NegotiationEnded, Turn
 
-__all__ = ["MAX_HINTS", "Case", "GuidedMind"]
-
 logger = logging.getLogger(__name__)
 
 MAX_HINTS = 16

@@ -26,15 +26,6 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.samples import make_samples
 from negotiation.strict_json import Json
 
-__all__ = [
-    "ASKED",
-    "Retried",
-    "kept_fixtures",
-    "likely_arguments",
-    "retry_cases",
-    "need_of",
-]
-
 ASKED: Final = "asked"
 "Key of kept cases for the data that a requester made its requests of."
 

@@ -14,19 +14,6 @@ from typing import Any, Final
 from anp.errors import CallError, ErrorKind
 from cache.records.records import AgreementRecord, AgreementState
 
-__all__ = [
-    "AGAIN",
-    "HOLD",
-    "MAX_TEXTS",
-    "NOT_RUN",
-    "TESTS_KEY",
-    "FailedText",
-    "failed_texts",
-    "in_words",
-    "proposed_again",
-    "ruled_out",
-]
-
 TESTS_KEY: Final = "cases"
 "Key in an agreement's `tests` under which agreed test cases are kept."
 

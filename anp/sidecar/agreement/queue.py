@@ -27,8 +27,6 @@ from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.store import Store
 from negotiation.mind import Side
 
-__all__ = ["OwnerDesk", "turn_summary"]
-
 logger = logging.getLogger(__name__)
 
 MAX_LISTED = 1000

@@ -24,8 +24,6 @@ from negotiation.strict_json import Json
 from negotiation.transcript import Turn
 from sandbox.patterns.schemas import pattern_faults
 
-__all__ = ["RefusingMind", "RevokedText", "revoked_in_words"]
-
 Note = Callable[[str, str, str, str], None]
 "Records a verdict on a document; see `Case.note`."
 

@@ -20,33 +20,6 @@ from negotiation.errors import APPROVAL_PENDING, DocumentError
 from negotiation.messages import candidate_problem
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Reject, Verdict
 
-__all__ = [
-    "LIFETIME",
-    "PEER_APPROVAL_PENDING",
-    "RETRY_AFTER",
-    "Decision",
-    "Said",
-    "RulingTarget",
-    "answer_for",
-    "check_edit",
-    "digest_of",
-    "half_from",
-    "half_json",
-    "hints_for",
-    "is_capability_question",
-    "is_pending",
-    "peer_pending",
-    "pending_reason",
-    "proposal_for",
-    "said",
-    "standing_of",
-    "subject_of_candidate",
-    "subject_of_capability",
-    "target_of",
-    "verdict_of",
-    "waits_for_owner",
-]
-
 PEER_APPROVAL_PENDING = "peer-approval-pending"
 "Outcome when the other side's owner is asked; ours has nothing to do."
 

@@ -17,15 +17,6 @@ from negotiation.document.shape import document_hash
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Need, need_key, schema_hash
 
-__all__ = [
-    "AgreedRecords",
-    "DocumentCandidate",
-    "agreement_by_uri",
-    "agreement_with",
-    "names_of",
-    "negotiated",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class DocumentCandidate:

@@ -17,8 +17,6 @@ from negotiation.exact_numbers import ExactEncoder
 from negotiation.long_texts import write_bytes
 from negotiation.strict_json import MAX_DEPTH, plain_json
 
-__all__ = ["LEFT_OUT", "JsonAnswer", "fields_of"]
-
 
 class _LeftOut:
     """The type of `LEFT_OUT`."""

@@ -41,8 +41,6 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.telemetry.tracing import TraceContext
 from anp.version import daemon_version
 
-__all__ = ["make_app", "operations_of"]
-
 
 def operations_of(
     daemon: Daemon, dashboard: Dashboard | None = None

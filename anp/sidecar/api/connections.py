@@ -25,15 +25,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from anp.sidecar.api.plain_http import PlainCycle, read_head
 
-__all__ = [
-    "CONNECTION",
-    "ApiConnection",
-    "ConnectionLimits",
-    "DoorConfig",
-    "HangUp",
-    "Lobby",
-]
-
 logger = logging.getLogger(__name__)
 
 CONNECTION: Final = "anpd.connection"

@@ -19,8 +19,6 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.home.home import OwnerAddress
 from anp.sidecar.mcp.http import McpMount
 
-__all__ = ["LOOPBACK", "Doors", "serve_api"]
-
 LOOPBACK = "127.0.0.1"
 "The only address that the API is ever bound to."
 

@@ -15,8 +15,6 @@ from anp.sidecar.api.table import Media
 from anp.sidecar.calls.events import Event
 from negotiation.exact_numbers import write_json
 
-__all__ = ["EVENT_STREAM", "event_stream", "frame_of"]
-
 EVENT_STREAM: Final = Media(
     text="Server-sent events; the data of each is a JSON object with `number`, "
     "`type`, `at` and `data`.",

@@ -18,17 +18,6 @@ from anp.sidecar.api.table import LocalScope, give_scope
 from anp.sidecar.api.tokenless import TokenlessPace, admit
 from anp.sidecar.home.home import write_atomic
 
-__all__ = [
-    "OPEN_PATHS",
-    "Door",
-    "Guard",
-    "check_page",
-    "load_token",
-    "new_token",
-    "scope_at",
-    "single_headers",
-]
-
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz"})
 "Paths that need no token: they say nothing but whether we are well."
 

@@ -24,8 +24,6 @@ from anp.sidecar.api.table import (
 )
 from anp.sidecar.config.schema import field_texts
 
-__all__ = ["openapi"]
-
 ALWAYS: Final = (400, 401, 403, 421, 500, 503, 507)
 "Problems of any operation: a bad request, no way in, our fault, no place, a full disk."
 

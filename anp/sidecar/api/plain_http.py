@@ -14,8 +14,6 @@ from typing import Any, Final
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, RequestResponseCycle
 
-__all__ = ["PlainCycle", "PlainHead", "read_head"]
-
 HEAD: Final = re.compile(
     rb"(GET|POST|DELETE) (/[!-~]*) HTTP/1\.1\r\n"
     rb"((?:[0-9A-Za-z_-]+: ?[!-~](?:[ -~]*[!-~])?\r\n)+)\r\n"

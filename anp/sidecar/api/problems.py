@@ -24,16 +24,6 @@ from anp.sidecar.api.answers import LEFT_OUT, JsonAnswer
 from cache.errors import CacheError, HashPrefixError
 from negotiation.errors import JsonError
 
-__all__ = [
-    "HTTP_STATUS",
-    "PROBLEM_TYPE",
-    "ApiError",
-    "Problem",
-    "http_problem",
-    "problem_of",
-    "problem_response",
-]
-
 logger = logging.getLogger(__name__)
 
 PROBLEM_TYPE: Final = "application/problem+json"

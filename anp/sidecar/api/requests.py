@@ -15,19 +15,6 @@ from anp.sidecar.api.table import STRICT, Query, integer_of
 from anp.sidecar.config.lookup import canonical_peer
 from anp.sidecar.daemon import Daemon
 
-__all__ = [
-    "PAGE_QUERY",
-    "EmptyBody",
-    "LongText",
-    "PeerBody",
-    "PeerName",
-    "Uri",
-    "did_of",
-    "page_of",
-    "peer_query",
-    "switch",
-]
-
 PeerName = Annotated[str, Field(min_length=1, max_length=2048)]
 "A peer as its owner writes it: its name, DID, URL or `URL#DID`."
 

@@ -10,8 +10,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.sidecar.api.table import Operation, endpoint_of
 
-__all__ = ["NounRouter", "straight"]
-
 
 def straight(operations: Iterable[Operation], app: ASGIApp) -> ASGIApp:
     """Return an application that calls operations with fixed paths at once.

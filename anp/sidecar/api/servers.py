@@ -16,8 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
 
-__all__ = ["LateApp", "served", "tcp_listener", "unix_listener"]
-
 BACKLOG = 128
 "Connections that wait to be taken."
 

@@ -26,31 +26,6 @@ from negotiation.errors import JsonError
 from negotiation.long_texts import LONG
 from negotiation.strict_json import Json, canonical_json, parse_json
 
-__all__ = [
-    "BYTES_TYPE",
-    "JSON_TYPE",
-    "MAX_BODY",
-    "STRICT",
-    "Handler",
-    "LocalScope",
-    "Media",
-    "Operation",
-    "Query",
-    "adapter_of",
-    "check_scope",
-    "check_type",
-    "get",
-    "give_scope",
-    "integer_of",
-    "endpoint_of",
-    "first_header",
-    "operations_in",
-    "post",
-    "read_body",
-    "routes_of",
-    "scope_of",
-]
-
 MAX_BODY: Final = 2 * 1024 * 1024
 "Largest body of a request, in bytes."
 

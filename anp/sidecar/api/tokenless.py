@@ -11,8 +11,6 @@ from starlette.types import Receive, Scope
 from anp.channel.core.pace import Pace
 from anp.sidecar.api.connections import CONNECTION
 
-__all__ = ["TokenlessPace", "admit"]
-
 RATE: Final = 100.0
 "Requests without credentials that are answered in a second, of all connections."
 

@@ -27,8 +27,6 @@ from anp.sidecar.attachments.attachment import Progress, ToolError
 from anp.sidecar.attachments.http.updates import UpdateDesk
 from anp.sidecar.attachments.requester import Question
 
-__all__ = ["make_updates_app"]
-
 PATH: Final = "/updates/{id}"
 
 

@@ -28,8 +28,6 @@ from anp.sidecar.attachments.requester import (
     current_requester,
 )
 
-__all__ = ["Assignment", "HeardMessage"]
-
 T = TypeVar("T")
 
 MAX_HEARD = 32

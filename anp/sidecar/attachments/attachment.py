@@ -10,17 +10,6 @@ from typing import Any, Protocol
 from anp.errors import AnpError
 from negotiation.need import Capability
 
-__all__ = [
-    "Attachment",
-    "AttachmentError",
-    "AttachmentLimits",
-    "Progress",
-    "SupervisorConfig",
-    "ToolError",
-    "report_progress",
-]
-
-
 MAX_MESSAGE = 500
 "Longest message of a tool that is passed on, in characters."
 

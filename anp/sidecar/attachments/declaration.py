@@ -8,8 +8,6 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 
-__all__ = ["DeclaredCapability"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredCapability:

@@ -15,8 +15,6 @@ from anp.sidecar.attachments.supervisor import SupervisedAttachment
 if TYPE_CHECKING:
     from anp.sidecar.attachments.http.remote import Service
 
-__all__ = ["CANNOT", "open_attachment"]
-
 CANNOT: Final[Mapping[str, str]] = {
     "inbox": "its tasks wait until it reads the inbox, which takes a daemon that runs; "
     "a call of one turn waits until its deadline, and its questions are declined",

@@ -17,8 +17,6 @@ from negotiation.need import Capability
 from negotiation.schema.intake import SchemaLimits, check_limits
 from sandbox.patterns.schemas import pattern_faults, without_faults
 
-__all__ = ["Tool", "ToolListing", "check_names", "read_tools"]
-
 logger = logging.getLogger(__name__)
 
 MAX_LEFT_OUT = 20

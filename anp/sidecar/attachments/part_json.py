@@ -8,17 +8,6 @@ from typing import Any, Final
 
 from anp.interaction.elements import Part, PartKind
 
-__all__ = [
-    "BINARY",
-    "FILE",
-    "FOLDERS",
-    "MAX_NAME",
-    "URI",
-    "bytes_of",
-    "part_json",
-    "takes_file",
-]
-
 FILE: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {

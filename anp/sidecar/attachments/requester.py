@@ -14,20 +14,6 @@ from typing import Any, Protocol
 
 from anp.interaction.elements import Message, Part, PartKind
 
-__all__ = [
-    "ACTION",
-    "GivenFile",
-    "Threads",
-    "current_threads",
-    "Question",
-    "Reply",
-    "ReplyAction",
-    "Requester",
-    "current_requester",
-    "joins_updates",
-]
-
-
 ACTION = "action"
 "Entry in the metadata of an answer to a question, with a `ReplyAction`."
 

@@ -22,21 +22,6 @@ from anp.sidecar.attachments.urls import is_loopback, parse_url
 from anp.sidecar.home.explain import explain
 from anp.sidecar.home.home import write_atomic
 
-__all__ = [
-    "AttachmentSpec",
-    "Credentials",
-    "DeclaredCapability",
-    "attachment_times",
-    "load_attachments",
-    "read_credentials",
-    "read_declared",
-    "read_environment",
-    "read_secret",
-    "remove_attachment",
-    "save_attachment",
-]
-
-
 MAX_FILE = 256 * 1024
 "Largest file of an attachment, in bytes."
 

@@ -25,14 +25,6 @@ from anp.sidecar.attachments.spec import AttachmentSpec
 from negotiation.need import Capability
 from sandbox.pool.shares import Rank, Share, current_share
 
-__all__ = [
-    "CallPlaces",
-    "OutputTail",
-    "SupervisedAttachment",
-    "child_environment",
-    "wait_at_most",
-]
-
 logger = logging.getLogger(__name__)
 
 EXTRAS: Final[Mapping[str, str]] = {"a2a": "a2a", "mcp": "mcp"}

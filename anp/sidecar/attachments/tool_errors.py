@@ -16,8 +16,6 @@ from anp.sidecar.attachments.attachment import MAX_MESSAGE, ToolError
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["error_in", "status_in", "tool_error"]
-
 CODE_NAMES: Final = ("code", "status", "statusCode", "status_code")
 TEXT_NAMES: Final = ("message", "detail", "error", "reason", "text", "title")
 

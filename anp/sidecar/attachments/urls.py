@@ -11,8 +11,6 @@ from urllib.parse import urljoin, urlsplit
 
 from anp.identity.address import is_loopback_host
 
-__all__ = ["Url", "is_loopback", "join_url", "parse_url"]
-
 MAX_URL = 2048
 "Longest URL, in characters."
 

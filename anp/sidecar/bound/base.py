@@ -36,8 +36,6 @@ from negotiation.exchange.limits import DialogueLimits
 from negotiation.mind import Offer, Side
 from negotiation.need import Role
 
-__all__ = ["MAX_REPAIRS", "BoundChannel", "BoundParts", "RequesterParts"]
-
 logger = logging.getLogger(__name__)
 
 MAX_REPAIRS = 10

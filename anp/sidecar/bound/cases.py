@@ -46,8 +46,6 @@ from negotiation.exchange.events import (
 )
 from negotiation.mind import Demand, HalfSource, Offer
 
-__all__ = ["ProviderCases", "RequesterCases"]
-
 logger = logging.getLogger(__name__)
 
 ANSWER_TIMEOUT: Final = 10.0

@@ -50,8 +50,6 @@ from negotiation.messages import CallSignal
 from negotiation.need import Role
 from sandbox.pool.shares import OWNER, Rank, Share, current_share
 
-__all__ = ["Answers", "DialogueShell", "Report", "ReportEnd"]
-
 logger = logging.getLogger(__name__)
 
 GONE = "the channel ended"

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from negotiation.llm.assess import CaseArguments, ShownMessages
     from negotiation.llm.mind import LlmMind
 
-__all__ = ["MAX_QUESTIONS", "Examiner", "ThinkOnChannel"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

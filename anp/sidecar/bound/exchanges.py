@@ -15,8 +15,6 @@ from anp.sidecar.bound.work import ServedCall
 from negotiation.errors import NOT_RUN, CapabilityFailed
 from negotiation.strict_json import Json
 
-__all__ = ["LONG", "Exchange", "Exchanges", "RecordedCall"]
-
 MAX_KEPT = 64
 "Exchanges of one channel that are kept."
 

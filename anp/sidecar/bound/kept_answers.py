@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
 
-__all__ = ["CallName", "KeptAnswer", "KeptAnswers", "KeptLimits", "State"]
-
 
 class CallName(NamedTuple):
     """One call of a peer."""

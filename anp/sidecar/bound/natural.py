@@ -13,7 +13,7 @@ from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
-from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.traffic import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
@@ -39,8 +39,6 @@ from negotiation.natural import (
     text_argument,
 )
 from negotiation.rules.choice import NoChoice, choose_for_prose
-
-__all__ = ["Asker", "Listener", "Spokesman"]
 
 logger = logging.getLogger(__name__)
 

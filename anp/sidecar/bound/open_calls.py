@@ -13,8 +13,6 @@ from anp.sidecar.bound.updates import UpdateTaker
 from anp.sidecar.bound.work import CallTerms
 from anp.sidecar.halves.protocol import Answer
 
-__all__ = ["WaitingCall", "WaitingCalls"]
-
 
 @dataclass(slots=True)
 class WaitingCall:

@@ -14,7 +14,7 @@ from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import FrameReceived
-from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.traffic import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.sidecar.attachments.attachment import report_progress
 from anp.sidecar.attachments.requester import current_requester, joins_updates
@@ -44,8 +44,6 @@ from negotiation.exchange.dialogue.reports import describe_error
 from negotiation.exchange.events import CasesAgreed, CasesSkipped, CasesVerdict
 from negotiation.mind import Offer, OnStream
 from negotiation.need import Role
-
-__all__ = ["BoundProvider", "ProviderParts"]
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,6 @@ from negotiation.cases.case import CasesReport
 from negotiation.errors import HalfError, MindError
 from negotiation.mind import Demand, HalfSource, Mind, Side
 
-__all__ = ["Repairer"]
-
 logger = logging.getLogger(__name__)
 
 

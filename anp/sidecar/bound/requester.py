@@ -12,7 +12,7 @@ from typing import Any
 
 from anp.channel.channel import Channel, ChannelClosed, call_cut_off
 from anp.channel.core.events import FrameReceived
-from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.traffic import FrameTooLarge
 from anp.errors import CallError, ErrorCode, ErrorKind, no_answer
 from anp.sidecar.bound.base import MAX_REPAIRS, BoundChannel, RequesterParts
 from anp.sidecar.bound.cases import RequesterCases
@@ -38,8 +38,6 @@ from negotiation.llm.asking.budget import BudgetExhausted
 from negotiation.messages import CallSignal, SignalKind
 from negotiation.mind import Demand
 from negotiation.need import Role
-
-__all__ = ["BoundRequester", "RequesterParts"]
 
 logger = logging.getLogger(__name__)
 

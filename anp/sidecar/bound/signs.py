@@ -8,8 +8,6 @@ from typing import Final
 
 from negotiation.messages import CallSignal
 
-__all__ = ["MAX_WORDS", "CallSign", "number_in", "sign_of"]
-
 MAX_WORDS: Final = 500
 "Characters of a tool's words that are passed on."
 

@@ -21,15 +21,6 @@ from anp.sidecar.attachments.part_json import part_json
 from anp.sidecar.attachments.requester import GivenFile, Question, Reply
 from negotiation.errors import NegotiationError
 
-__all__ = [
-    "UpdateSink",
-    "UpdateTaker",
-    "UpdateTeller",
-    "UpdatesWrong",
-    "part_of",
-    "value_of",
-]
-
 MAX_UPDATES: Final = 100_000
 "Updates of one call."
 

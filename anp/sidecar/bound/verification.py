@@ -15,8 +15,6 @@ from negotiation.errors import NOT_RUN as NOTHING_RAN
 from negotiation.errors import CasesError
 from negotiation.messages import SignalKind
 
-__all__ = ["MAX_WAITING", "NoAnswer", "Verification"]
-
 MAX_WAITING: Final = 16
 "Answers that wait to be read."
 

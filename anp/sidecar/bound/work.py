@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.traffic import FrameTooLarge
 from anp.errors import CallError
 from anp.identity.dids import canonical_did
 from anp.sidecar.attachments.attachment import Progress
@@ -37,21 +37,6 @@ from anp.wire.meta_protocol import EXTENSION_WORK
 from negotiation.errors import MessageError
 from negotiation.messages import CallSignal, SignalKind, parse_meta, render_meta
 from sandbox.pool.shares import Rank, current_share
-
-__all__ = [
-    "LOST_FOR_GOOD",
-    "CallTerms",
-    "CutOff",
-    "Refuser",
-    "ServedCall",
-    "ServedWork",
-    "WorkDesk",
-    "read_signal",
-    "render_signal",
-    "send_signal",
-    "announce",
-    "works",
-]
 
 SIGN_EVERY: Final = 5.0
 "Seconds between two signs that a call is worked on."

@@ -17,8 +17,6 @@ from anp.sidecar.peers.directory import Directory
 from anp.sidecar.peers.finder import PeerFinder
 from cache.records.peers import PeerState
 
-__all__ = ["Broadcaster", "Receipt"]
-
 MAX_RECEIVERS: Final = 256
 "Peers that one event goes to."
 

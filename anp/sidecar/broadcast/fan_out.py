@@ -9,8 +9,6 @@ from typing import Final, TypeVar
 from anp.channel.channel import ChannelClosed
 from anp.errors import AnpError, CallError, ErrorKind
 
-__all__ = ["fan_out"]
-
 AT_A_TIME: Final = 16
 "Peers to which a message is on its way at a time."
 

@@ -38,8 +38,6 @@ from negotiation.mind import Demand, HalfSource, Offer, Side
 from negotiation.need import Need, Role, need_key, schema_hash
 from negotiation.strict_json import canonical_json
 
-__all__ = ["Bundles"]
-
 logger = logging.getLogger(__name__)
 
 Samples = Literal["full", "partial", "none"]

@@ -14,8 +14,6 @@ from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.store import Store
 from negotiation.need import Need, Role, schema_hash
 
-__all__ = ["CLAIMS", "BundleExport", "active_agreements"]
-
 CLAIMS = "imported"
 "Key in an agreement's `tests` for the statements of the bundle it came from."
 

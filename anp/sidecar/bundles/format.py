@@ -20,17 +20,6 @@ from negotiation.errors import DocumentError, JsonError
 from negotiation.need import Capability, Need, Role, Schema, schema_hash
 from negotiation.strict_json import Json, canonical_json, parse_json
 
-__all__ = [
-    "MAX_BUNDLE",
-    "MAX_SOURCE",
-    "Bundle",
-    "BundledCapability",
-    "BundledHalf",
-    "BundleError",
-    "read_bundle",
-    "render_bundle",
-]
-
 FORMAT: Final = "anpd-bundle"
 VERSION: Final = 1
 "Version of the format; raised when a field changes its meaning."

@@ -32,8 +32,7 @@ from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import EXTENSION_LIST
+from anp.wire.meta_protocol import EXTENSION_LIST, MetaProtocol
 from anp.wire.proof import MAX_PROOF_AGE
 from cache.records.records import AgreementRecord, HalfRecord, hash_text
 from cache.store import Store
@@ -45,8 +44,6 @@ from negotiation.consensus.listing import (
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
 from sandbox.pool.shares import current_share
-
-__all__ = ["Acceptor", "LateAcceptor", "MetaAnswer"]
 
 KEEP_HELLOS = 2 * MAX_PROOF_AGE + 60.0
 """Seconds for which a fleet remembers a hello: as long as its proof could be accepted

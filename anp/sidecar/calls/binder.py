@@ -14,7 +14,8 @@ from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.agreement import Agreer
 from anp.sidecar.agreement.stored import DocumentCandidate, names_of
-from anp.sidecar.bound.requester import BoundRequester, RequesterParts
+from anp.sidecar.bound.base import RequesterParts
+from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.calls.candidates import Candidate, CandidateFinder, WrittenCandidate
 from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.known import KnownAgreements
@@ -36,8 +37,6 @@ from negotiation.errors import DocumentError, HalfError, NegotiationError, told_
 from negotiation.mind import Demand
 from negotiation.need import need_key
 from negotiation.trial.worked import BEYOND
-
-__all__ = ["Binder"]
 
 ABOUT = 2048
 "Bytes of a message beside its arguments, at most."

@@ -16,8 +16,6 @@ from anp.sidecar.calls.events import Event, EventWatcher
 from cache.records.records import Count, Hash
 from negotiation.need import Need
 
-__all__ = ["CallRequest", "CallResult", "CallState", "CallStep", "KeptCall", "Mode"]
-
 SOURCES = ("agreement", "published", "consensus", "negotiated", "natural_language")
 "The ways by which a call can come to its protocol."
 

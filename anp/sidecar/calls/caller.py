@@ -38,8 +38,6 @@ from negotiation.mind import Demand, Validator
 from negotiation.natural import render_natural_request
 from negotiation.need import need_key
 
-__all__ = ["Caller"]
-
 GRACE = 5.0
 "Seconds beyond a negotiation's own time that a call waits for how it ended."
 

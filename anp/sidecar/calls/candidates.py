@@ -47,8 +47,6 @@ from negotiation.rules.rules import RulesMind, published_document
 from negotiation.schema.keywords import keywords_of
 from negotiation.strict_json import Json
 
-__all__ = ["Candidate", "CandidateFinder", "WrittenCandidate"]
-
 logger = logging.getLogger(__name__)
 
 MAX_TRIED: Final = 3

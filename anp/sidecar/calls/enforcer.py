@@ -31,8 +31,6 @@ from cache.errors import CacheError
 from cache.records.peers import PeerState
 from cache.store import Store
 
-__all__ = ["End", "Enforcer"]
-
 logger = logging.getLogger(__name__)
 
 LOOK: Final = 0.3

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Event", "EventHub", "EventWatcher"]
-
 MAX_WAITING: Final = 1_000
 "Events that wait for one watcher; a slower one misses some, and is told so."
 

@@ -32,8 +32,6 @@ from negotiation.errors import NegotiationError
 from negotiation.need import Role
 from negotiation.strict_json import largest_json
 
-__all__ = ["AGAIN_AFTER", "CallDesk"]
-
 logger = logging.getLogger(__name__)
 
 MAX_RUNNING: Final = 256

@@ -28,8 +28,6 @@ from cache.errors import CacheError, RecordError
 from cache.records.calls import CallRecord
 from negotiation.exact_numbers import read_number, write_json
 
-__all__ = ["PURPOSE", "CallKeys", "CallRecords", "Outcome", "fingerprint"]
-
 logger = logging.getLogger(__name__)
 
 PURPOSE: Final = b"anpd: calls at rest"

@@ -28,8 +28,6 @@ from cache.store import Store
 from negotiation.errors import DocumentError, HalfError, told_of
 from negotiation.mind import Demand
 
-__all__ = ["KnownAgreements"]
-
 _ACTIVE = frozenset({AgreementState.ACTIVE})
 _FAILED = frozenset({AgreementState.FAILED})
 

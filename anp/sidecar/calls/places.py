@@ -15,8 +15,6 @@ from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address
 from anp.channel.stranger_work import counted
 from anp.errors import BusyError
 
-__all__ = ["NEGOTIATIONS", "NegotiationPlaces"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

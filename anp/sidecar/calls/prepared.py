@@ -28,16 +28,6 @@ from negotiation.mind import Demand, Validator
 from negotiation.need import Need, Schema
 from negotiation.schema.plan import PlanError
 
-__all__ = [
-    "BoundRequest",
-    "Outdated",
-    "Prepared",
-    "WrittenRequest",
-    "check_answer",
-    "check_need",
-]
-
-
 MAX_FETCH_WAIT = 5.0
 "Longest wait between two tries to reach a peer whose link was lost, in seconds."
 

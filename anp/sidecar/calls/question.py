@@ -30,8 +30,6 @@ from negotiation.exchange.events import (
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 
-__all__ = ["ask_list", "ask_peer"]
-
 LIST_TIMEOUT = 10.0
 "Seconds for a peer to send its list."
 

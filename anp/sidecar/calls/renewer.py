@@ -12,11 +12,9 @@ from typing import Protocol
 from anp.channel.channel import Channel
 from anp.channel.core.kept_keys import bind_meta
 from anp.channel.core.limits import next_wait
-from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.channel.core.traffic import EXTENSION_CLOSE
 from anp.errors import CallError
-from anp.wire.messages import MetaProtocol
-
-__all__ = ["Renewable", "Renewer"]
+from anp.wire.meta_protocol import MetaProtocol
 
 logger = logging.getLogger(__name__)
 

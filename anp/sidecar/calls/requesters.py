@@ -8,21 +8,20 @@ from typing import Any
 from typing import Protocol as Interface
 
 from anp.channel.channel import Channel
-from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.channel.core.traffic import EXTENSION_CLOSE
 from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.bound.base import RequesterParts
 from anp.sidecar.bound.natural import Asker
-from anp.sidecar.bound.requester import BoundRequester, RequesterParts
+from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.calls.enforcer import Enforcer
 from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import Protocol
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from cache.records.records import AgreementRecord, HalfRecord
 from negotiation.consensus.written import WrittenCode
 from negotiation.mind import Demand
-
-__all__ = ["MetaOffer", "Requesters"]
 
 
 class MetaOffer(Interface):

@@ -19,8 +19,6 @@ from anp.sidecar.config.setting_types import (
     example,
 )
 
-__all__ = ["A2aConfig"]
-
 Scope = Annotated[str, Field(pattern=r"^[!#-\[\]-~]{1,200}$")]
 "A scope of OAuth 2; a quote would break out of the header that names it."
 

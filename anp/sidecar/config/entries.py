@@ -18,8 +18,6 @@ from anp.sidecar.config.setting_types import (
     example,
 )
 
-__all__ = ["NeedEntry", "PeerEntry"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeedEntry(Section):

@@ -11,8 +11,6 @@ from anp.errors import ConfigError
 from anp.interaction.groups.elements import GroupPolicy
 from anp.sidecar.config.setting_types import Count, Section
 
-__all__ = ["GroupEntry", "GroupsConfig"]
-
 Peer = Annotated[str, Field(min_length=1, max_length=2048)]
 
 

@@ -13,8 +13,6 @@ from anp.sidecar.config.setting_types import (
     Section,
 )
 
-__all__ = ["InteractionConfig"]
-
 TASK_PROTOCOLS: Final = (
     "urn:anpd:gbz-185.6:1",
     "urn:anpd:gbz-185.6:2",

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from anp.sidecar.config.settings import Config
 
-__all__ = ["LIVE", "Changes", "changes", "is_live"]
-
 LIVE: Final = frozenset(
     {
         "attach",

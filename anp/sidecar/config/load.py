@@ -18,8 +18,6 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.home.explain import explain
 from anp.sidecar.home.home import Home, user_config_folder
 
-__all__ = ["config_files", "load_config"]
-
 MAX_FILE = 1024 * 1024
 "Largest configuration file, in bytes."
 

@@ -9,8 +9,6 @@ from anp.sidecar.config.settings import Config
 from cache.store import Store
 from negotiation.need import Need
 
-__all__ = ["canonical_peer", "protocol_of", "need_of"]
-
 
 def need_of(config: Config, wanted: object) -> Need:
     """Return the need that a name from `[[need]]`, a text or an object means.

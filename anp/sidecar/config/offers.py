@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anp.channel.core.limits import LinkConfig, LinksConfig, RenewalLimits
-from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.channel.core.traffic import EXTENSION_CLOSE
 from anp.sidecar.config.settings import Config
 from anp.wire.envelopes import EXTENSION_BINARY
-from anp.wire.handshake import HandshakeConfig
-from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import (
     EXTENSION_LIST,
     EXTENSION_MAX_MESSAGE,
     EXTENSION_RESUME,
     EXTENSION_WORK,
+    MetaProtocol,
 )
+from anp.wire.outcome import HandshakeConfig
 from anp.wire.replay import EXTENSION_COUNTER
 from negotiation.exchange.limits import ANSWER_TIMEOUT, NegotiationLimits
-
-__all__ = ["extensions", "links_config", "negotiation_limits", "our_meta"]
 
 
 def extensions(config: Config) -> tuple[str, ...]:

@@ -9,8 +9,6 @@ from pydantic import Field
 
 from anp.sidecar.config.setting_types import HttpUrl, Section, Share, example
 
-__all__ = ["OtelConfig"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtelConfig(Section):

@@ -9,8 +9,6 @@ from pydantic import Field
 
 from anp.sidecar.config.setting_types import Count, Section
 
-__all__ = ["RegistryConfig"]
-
 Peers = tuple[Annotated[str, Field(min_length=1, max_length=2048)], ...]
 
 

@@ -19,8 +19,6 @@ from anp.sidecar.config.live import is_live
 from anp.sidecar.config.settings import Config
 from negotiation.python_source import module_tree
 
-__all__ = ["config_schema", "default_config_text", "field_texts"]
-
 DEFAULT_HEAD = """\
 # The configuration of anpd. A line that begins with '#' shows a default, or an example
 # where nothing is set.

@@ -12,31 +12,6 @@ from anp.sidecar.attachments.spec import NAME_PATTERN
 from anp.wire.meta_protocol import CAPABILITIES, Capability
 from negotiation.consensus.registry import RegistryError, check_uri
 
-__all__ = [
-    "Bytes",
-    "Capabilities",
-    "Count",
-    "Effort",
-    "Endpoint",
-    "Headers",
-    "HttpUrl",
-    "KeepSeconds",
-    "Name",
-    "Network",
-    "Port",
-    "Price",
-    "ProtocolUri",
-    "Seconds",
-    "Section",
-    "Seed",
-    "Share",
-    "StopSeconds",
-    "Temperature",
-    "Tokens",
-    "WebSocketUrl",
-    "example",
-]
-
 
 def _protocol_uri(uri: str) -> str:
     """Return the URI of a consensus protocol, if it can be one (ANP-91)."""

@@ -52,27 +52,6 @@ from anp.wire.meta_protocol import (
 )
 from cache.redis.place import DEFAULT_PREFIX, PlaceError, RedisPlace
 
-__all__ = [
-    "BudgetConfig",
-    "CacheConfig",
-    "CallConfig",
-    "ChannelsConfig",
-    "Config",
-    "ConsensusConfig",
-    "FetchConfig",
-    "IdentityConfig",
-    "GroupEntry",
-    "GroupsConfig",
-    "LimitsConfig",
-    "ListenConfig",
-    "LlmConfig",
-    "LogConfig",
-    "NegotiationConfig",
-    "OperationConfig",
-    "PolicyConfig",
-    "SandboxSettings",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityConfig(Section):

@@ -7,8 +7,6 @@ from typing import Annotated
 
 from anp.sidecar.config.setting_types import HttpUrl, Port, Section, example
 
-__all__ = ["UpdatesConfig"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatesConfig(Section):

@@ -25,8 +25,6 @@ from anp.protocols.gbz import (
 from anp.sidecar.consensus.registry import WrittenEntry
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol
 
-__all__ = ["written_protocols"]
-
 ENVELOPE_SUMMARY: Final = (
     "Messages with an action: any published capability by its name."
 )

@@ -18,15 +18,6 @@ from negotiation.consensus.registry import RegistryError, check_uri
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "MAX_ENTRY",
-    "SUFFIX",
-    "ConsensusEntry",
-    "entry_file_name",
-    "read_entry",
-    "render_entry",
-]
-
 FORMAT: Final = "anpd-consensus"
 VERSION: Final = 1
 "Version of the format; raised when a field changes its meaning."

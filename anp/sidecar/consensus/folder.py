@@ -22,8 +22,6 @@ from cache.store import Store
 from negotiation.consensus.registry import CodeKind
 from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
 
-__all__ = ["ConsensusFolder", "Fetch"]
-
 logger = logging.getLogger(__name__)
 
 Fetch = Callable[[str, int], Awaitable[bytes]]

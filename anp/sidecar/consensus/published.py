@@ -23,8 +23,6 @@ from negotiation.mind import Mind, Offer
 from negotiation.need import Capability, schema_hash
 from negotiation.rules.rules import RulesMind, published_document
 
-__all__ = ["PublishedDocuments", "save_provider_half"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -43,8 +43,6 @@ from negotiation.mind import Mind
 from negotiation.need import Capability
 from negotiation.need import Role as NegotiationRole
 
-__all__ = ["ConsensusDesk", "KnownProtocol", "WrittenEntry"]
-
 logger = logging.getLogger(__name__)
 
 REFRESH_INTERVAL: Final = 5.0

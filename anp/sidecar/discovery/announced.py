@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from anp.errors import AnpError, PeerError
-from anp.identity.dids import is_web_did
+from anp.identity.dids import agent_name, is_web_did
 from anp.identity.resolver import Resolver
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.discovery.announcement import (
@@ -24,12 +24,9 @@ from anp.sidecar.discovery.announcement import (
     verify,
 )
 from anp.sidecar.discovery.registry import FIND
-from anp.sidecar.peers.policy import agent_name
 from negotiation.errors import NegotiationError
 from negotiation.need import Need
 from negotiation.rules.names import name_key
-
-__all__ = ["Announced"]
 
 logger = logging.getLogger(__name__)
 

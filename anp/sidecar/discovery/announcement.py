@@ -25,16 +25,6 @@ from negotiation.need import Capability, schema_hash
 from negotiation.rules.names import name_key, short_name
 from negotiation.strict_json import canonical_json
 
-__all__ = [
-    "MAX_CAPABILITIES",
-    "MAX_LIFETIME",
-    "MAX_SIZE",
-    "Announcement",
-    "announce",
-    "read_announcement",
-    "verify",
-]
-
 PREFIX: Final = b"urn:anpd:registry:1\n"
 
 MAX_SIZE: Final = 64 * 1024

@@ -13,8 +13,6 @@ from anp.sidecar.discovery.registry import ANNOUNCE, WITHDRAW
 from negotiation.errors import NegotiationError
 from negotiation.need import Need
 
-__all__ = ["Announcer"]
-
 logger = logging.getLogger(__name__)
 
 CALL_TIME: Final = 20.0

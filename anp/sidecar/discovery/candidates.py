@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from anp.errors import AnpError, CallError
+from anp.identity.dids import agent_name
 from anp.sidecar.discovery.announced import Announced
 from anp.sidecar.discovery.announcement import Announcement
 from anp.sidecar.peers.directory import Directory, KnownPeer
 from anp.sidecar.peers.figures import AWAY, Measures, Rated, by_rate
-from anp.sidecar.peers.policy import agent_name
 from cache.records.peers import PeerState
 from negotiation.errors import NegotiationError
 from negotiation.need import Capability
 from negotiation.rules.names import of_name
-
-__all__ = ["Candidate", "Candidates"]
 
 logger = logging.getLogger(__name__)
 

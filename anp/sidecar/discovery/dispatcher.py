@@ -21,8 +21,6 @@ from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.known import KnownTask, Maker
 from anp.sidecar.tasks.service import TaskService
 
-__all__ = ["Dispatcher"]
-
 FIRST_WORD: Final = 20.0
 "Seconds for a peer's first word about a task; after that the task stays with it."
 

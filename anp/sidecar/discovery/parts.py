@@ -27,8 +27,6 @@ from anp.sidecar.tasks.service import TaskService
 from anp.version import daemon_version
 from negotiation.need import Capability
 
-__all__ = ["Discovery", "make_discovery"]
-
 
 @dataclass(frozen=True, slots=True)
 class Discovery:

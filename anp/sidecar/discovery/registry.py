@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.errors import PeerError
-from anp.identity.dids import same_agent
+from anp.identity.dids import agent_name, same_agent
 from anp.identity.resolver import Resolver
 from anp.sidecar.attachments import AttachmentSpec, ToolError
 from anp.sidecar.config.registry import RegistryConfig
@@ -24,11 +24,8 @@ from anp.sidecar.discovery.announcement import (
     read_announcement,
     verify,
 )
-from anp.sidecar.peers.policy import agent_name
 from negotiation.need import Capability
 from sandbox.pool.shares import Rank, Share, current_share
-
-__all__ = ["ANNOUNCE", "FIND", "SPEC", "WITHDRAW", "Entries", "Registry"]
 
 REGISTRY: Final = "registry"
 "Name of the attachment that the capabilities belong to."

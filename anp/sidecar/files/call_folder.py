@@ -30,8 +30,6 @@ from anp.sidecar.files.spool import NoRoom, Spool
 from anp.sidecar.files.transfers import FileFailed, FileTransfers
 from anp.sidecar.offer.task_arguments import LaidFile
 
-__all__ = ["CallFolder", "CallFolders"]
-
 Value = dict[str, Any]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["names_for", "plain_name"]
-
 MAX_NAME = 120
 "Most characters of a name."
 

@@ -17,14 +17,6 @@ from typing import Final, Self
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = [
-    "BLOCK",
-    "DamagedFile",
-    "SealedWriter",
-    "read_blocks",
-    "read_blocks_at_once",
-]
-
 _AT_ONCE: Final = getattr(os, "RWF_NOWAIT", None)
 "Has a read give only what is in the system's memory; not every system has it."
 

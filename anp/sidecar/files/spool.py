@@ -36,8 +36,6 @@ from anp.sidecar.files.sealed_file import (
     read_blocks_at_once,
 )
 
-__all__ = ["PURPOSE", "FileRole", "KeptFile", "NoRoom", "Spool", "UPLOADS"]
-
 logger = logging.getLogger(__name__)
 
 PURPOSE: Final = b"anpd: files at rest"

@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 from anp.channel.stranger_work import counted
 from anp.errors import AnpError, UnknownError
+from anp.identity.dids import agent_name
 from anp.interaction.elements import Message, Part, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import (
@@ -33,10 +34,7 @@ from anp.interaction.operations import (
 )
 from anp.sidecar.files.sealed_file import BLOCK, DamagedFile, SealedWriter
 from anp.sidecar.files.spool import FileRole, KeptFile, NoRoom, Spool
-from anp.sidecar.peers.policy import agent_name
 from cache.parts.logs import Log
-
-__all__ = ["FileFailed", "FileTransfers", "PieceLine"]
 
 logger = logging.getLogger(__name__)
 

@@ -29,19 +29,19 @@ from anp.interaction.elements import (
     TaskChange,
 )
 from anp.interaction.errors import InteractionError
+from anp.interaction.groups.member_state import MemberState
 from anp.interaction.operations import TaskCancel, TaskUpdate
 from anp.interaction.states import TaskState
 from anp.sidecar.groups.frames import is_of_task, message_of, work_of
-from anp.sidecar.groups.member import MemberState
-from anp.sidecar.groups.service import GroupService, KnownGroup, NoGroup
+from anp.sidecar.groups.reception import NoGroup
+from anp.sidecar.groups.service import GroupService
 from anp.sidecar.groups.shelf import SEALED, StoredEvent
+from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.natural import text_argument
-
-__all__ = ["ANSWERS", "GroupAgent"]
 
 logger = logging.getLogger(__name__)
 

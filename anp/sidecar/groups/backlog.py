@@ -9,8 +9,6 @@ from typing import Final
 
 from anp.interaction.groups.rate import BURST
 
-__all__ = ["Backlog"]
-
 FIRST: Final = 0.5
 "Share of what may come at once that is said at once: some may have been said before."
 

@@ -17,8 +17,6 @@ from anp.identity.public_keys import KeyFormatError, PublicKey, key_of_multibase
 from anp.identity.resolver import Resolver
 from anp.interaction.sealing.encoding import DidSigner
 
-__all__ = ["CheckedKeys", "key_text", "named_keys", "signer_of"]
-
 MAX_KEYS: Final = 4096
 "Most keys that are remembered; one that is forgotten is checked again."
 

@@ -18,8 +18,6 @@ from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["is_of_task", "message_in", "message_of", "own_post", "work_of"]
-
 MAX_FRAME: Final = 8 * 1024 * 1024
 
 _OF_FRAME: Final = NOT_SIGNED | {"op", "groupId", "sealing"}

@@ -20,8 +20,6 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, late_row, unlocked_of
 from cache.errors import CacheError, LeaseLost, LogConflict
 
-__all__ = ["GATHERED", "GroupLog"]
-
 logger = logging.getLogger(__name__)
 
 MAX_RECENT = 1024

@@ -39,8 +39,6 @@ from anp.sidecar.groups.standing import KnownGroup, MemberStanding
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
 
-__all__ = ["DeskMaker", "GroupMember", "MemberState", "StoredMember"]
-
 logger = logging.getLogger(__name__)
 
 GAP_WAIT = 0.5

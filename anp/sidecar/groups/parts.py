@@ -20,8 +20,6 @@ from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.delivery.lines import Lines
 from cache.store import Store
 
-__all__ = ["make_groups"]
-
 
 def make_groups(
     config: GroupsConfig,

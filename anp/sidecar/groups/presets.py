@@ -15,14 +15,13 @@ from typing import Final
 
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConflictError, ErrorKind
+from anp.identity.dids import agent_name
 from anp.interaction.errors import InteractionError
 from anp.interaction.groups.elements import GroupState
 from anp.sidecar.config.groups import GroupEntry
-from anp.sidecar.groups.service import GroupService, KnownGroup
+from anp.sidecar.groups.service import GroupService
+from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.peers.policy import agent_name
-
-__all__ = ["GroupPresets"]
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from anp.errors import CallError, ConflictError, UnknownError
-from anp.identity.dids import Identities, canonical_did
+from anp.identity.dids import Identities, agent_name, canonical_did
 from anp.interaction.elements import Message, Party
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
+from anp.interaction.groups.member_state import MemberState, StoredMember
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
@@ -28,23 +29,16 @@ from anp.sidecar.config.groups import GroupsConfig
 from anp.sidecar.groups.hub.holder import GroupHolder
 from anp.sidecar.groups.hub.hub import GroupHub, StoredHub, new_ticket
 from anp.sidecar.groups.hub.sisters import Sisters
-from anp.sidecar.groups.member import (
-    DeskMaker,
-    GroupMember,
-    MemberState,
-    StoredMember,
-)
+from anp.sidecar.groups.member import DeskMaker, GroupMember
 from anp.sidecar.groups.shelf import GroupShelf, read_head
 from anp.sidecar.groups.signatures import Signatures
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.peers.policy import PeerPolicy, agent_name
+from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
 from cache.errors import RecordError
 from sandbox.pool.shares import Rank, current_share
-
-__all__ = ["ANSWER_TIMEOUT", "GROUP_ID", "GroupReception", "NoGroup"]
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from anp.errors import CallError, ConflictError, ErrorKind
+from anp.identity.dids import agent_name
 from anp.interaction.elements import Message, MessagePurpose, Part, Party, SenderRole
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
+from anp.interaction.groups.member_state import MemberState, StoredMember
 from anp.interaction.groups.operations import (
     GroupAct,
     GroupContent,
@@ -24,7 +26,6 @@ from anp.interaction.groups.operations import (
 )
 from anp.interaction.states import is_terminal
 from anp.protocols.gbz.group_writer import group_frame
-from anp.sidecar.groups.member import MemberState, StoredMember
 from anp.sidecar.groups.reception import (
     ANSWER_TIMEOUT,
     GROUP_ID,
@@ -35,9 +36,6 @@ from anp.sidecar.groups.shelf import StoredEvent
 from anp.sidecar.groups.signatures import SIGNED
 from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.groups.wires import next_ref
-from anp.sidecar.peers.policy import agent_name
-
-__all__ = ["GroupService", "KnownGroup", "NoGroup"]
 
 logger = logging.getLogger(__name__)
 

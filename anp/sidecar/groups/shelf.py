@@ -25,21 +25,6 @@ from cache.errors import RecordError
 from cache.parts.groups import GroupChange, GroupPage
 from cache.store import Store
 
-__all__ = [
-    "LOCKED",
-    "PURPOSE",
-    "SEALED",
-    "GroupShelf",
-    "StoredEvent",
-    "event_bytes",
-    "head_bytes",
-    "late_row",
-    "said_in",
-    "read_head",
-    "stored_copy",
-    "unlocked_of",
-]
-
 PURPOSE: Final = b"anpd: groups at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
 

@@ -9,16 +9,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from anp.errors import PeerError
-from anp.identity.dids import Identities
+from anp.identity.dids import Identities, agent_name
 from anp.identity.public_keys import KeyFormatError
 from anp.interaction.elements import Message
 from anp.interaction.groups.operations import GroupPost, GroupSignature
 from anp.protocols.gbz.group_reader import read_signature
 from anp.protocols.gbz.group_writer import signed_bytes, with_signature
 from anp.sidecar.groups.checked_keys import CheckedKeys
-from anp.sidecar.peers.policy import agent_name
-
-__all__ = ["FORGED", "SIGNED", "Signatures"]
 
 logger = logging.getLogger(__name__)
 

@@ -19,8 +19,6 @@ from anp.interaction.groups.member_state import (
 from anp.interaction.groups.operations import GroupAct, Membership
 from anp.sidecar.groups.log import GroupLog
 
-__all__ = ["Applications", "KnownGroup", "MemberStanding"]
-
 MAX_KNOWN: Final = 256
 "Applications of one group that are known here; a hub has no more that wait."
 

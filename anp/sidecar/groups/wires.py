@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable
 
 from anp.errors import CallError, ErrorKind
+from anp.identity.dids import agent_name
 from anp.protocols.gbz import GBZ_GROUPS_URI
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
-
-__all__ = ["GroupWires", "next_ref"]
 
 logger = logging.getLogger(__name__)
 

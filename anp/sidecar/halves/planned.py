@@ -19,8 +19,6 @@ from negotiation.rules.plan_run import (
 )
 from negotiation.strict_json import Json
 
-__all__ = ["PlannedHalf", "code_told"]
-
 _FUNCTIONS = ("encode_request", "decode_response", "handle_request")
 
 OnCall = Callable[[str, Any], Awaitable[Any]]

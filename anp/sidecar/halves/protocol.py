@@ -14,8 +14,6 @@ from negotiation.mind import HalfRunner, OnStream, Validator
 from negotiation.rules.plan_run import read_message
 from negotiation.strict_json import Json
 
-__all__ = ["Answer", "DoesNotFit", "Protocol", "Update", "UpdateDoesNotFit"]
-
 
 class DoesNotFit(NegotiationError):
     """A message does not fit the document."""

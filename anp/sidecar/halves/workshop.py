@@ -30,9 +30,8 @@ from negotiation.strict_json import Json
 from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from sandbox.errors import CapabilityFailure, SandboxError
-from sandbox.pool.pool import Module, Sandbox
-
-__all__ = ["HalfTrial", "LoadedHalf", "Workshop"]
+from sandbox.pool.module import Module
+from sandbox.pool.pool import Sandbox
 
 
 class LoadedHalf:

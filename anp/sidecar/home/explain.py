@@ -9,8 +9,6 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import ValidationError
 
-__all__ = ["explain", "known_keys", "nearest_key"]
-
 MAX_VALUE = 80
 "Longest piece of a wrong value that a message repeats, in characters."
 

@@ -27,16 +27,6 @@ from anp.sidecar.home.ownership import (
     user_name,
 )
 
-__all__ = [
-    "ApiAddress",
-    "Home",
-    "OwnerAddress",
-    "find_home",
-    "user_config_folder",
-    "write_atomic",
-    "write_ready_file",
-]
-
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 "Errors of a full disk, or of a user who may not have more of it."
 

@@ -14,16 +14,6 @@ from pathlib import Path
 
 from anp.errors import CallError, ErrorKind
 
-__all__ = [
-    "MAX_SOCKET_PATH",
-    "Exposed",
-    "other_writers",
-    "private_folder",
-    "reason_of",
-    "runtime_folder",
-    "user_name",
-]
-
 MAX_SOCKET_PATH = 100
 "Longest socket path in bytes; the kernels' own limits are 104 to 108."
 

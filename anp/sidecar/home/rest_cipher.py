@@ -10,8 +10,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from cache.errors import RecordError
 
-__all__ = ["RestCipher"]
-
 NONCE_SIZE: Final = 12
 "Bytes in front of each content, drawn at random."
 

@@ -12,8 +12,6 @@ from anp.sidecar.config.settings import Config
 from cache.errors import CacheError
 from cache.store import Store
 
-__all__ = ["KEEP_PASSING", "Housekeeper", "configured_dids"]
-
 logger = logging.getLogger(__name__)
 
 KEEP_PASSING: Final = 30 * 86_400.0

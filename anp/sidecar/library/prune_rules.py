@@ -14,8 +14,6 @@ from cache.records.records import (
     HalfRecord,
 )
 
-__all__ = ["DAY", "DEFAULT_AGE", "PruneRules"]
-
 DAY: Final = 86_400.0
 "Seconds."
 

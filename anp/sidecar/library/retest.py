@@ -36,8 +36,6 @@ from negotiation.document.shape import Document
 from negotiation.errors import HalfError, NegotiationError
 from negotiation.mind import Demand, HalfSource, Offer, Side
 
-__all__ = ["MAX_AGREEMENTS", "Retester", "TestRun"]
-
 MAX_AGREEMENTS: Final = 32
 "Agreements on one document that are tested at once."
 

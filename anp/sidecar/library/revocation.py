@@ -36,8 +36,6 @@ from cache.records.records import (
 from cache.store import Store
 from sandbox.pool.pool import Sandbox
 
-__all__ = ["MAX_SHOWN", "Approved", "ProtocolDesk", "Pruned", "Revoked"]
-
 logger = logging.getLogger(__name__)
 
 MAX_SHOWN: Final = 1000

@@ -14,17 +14,6 @@ from cache.records.records import (
     RevocationRecord,
 )
 
-__all__ = [
-    "STATES",
-    "ProtocolStanding",
-    "revocation_for",
-    "StateName",
-    "capabilities_of",
-    "last_run",
-    "standing_of",
-    "view_of",
-]
-
 V = TypeVar("V")
 
 StateName = Literal["active", "testing", "failed", "stale", "revoked", "quarantined"]

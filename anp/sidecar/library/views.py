@@ -33,19 +33,6 @@ from cache.store import Store
 from sandbox.pool.history import Runs
 from sandbox.pool.pool import Sandbox
 
-__all__ = [
-    "MAX_PAGE",
-    "PAGE",
-    "Agreement",
-    "AgreementWithTests",
-    "Code",
-    "Library",
-    "ProtocolDetails",
-    "UsageCounts",
-    "find_hash",
-    "view_of",
-]
-
 PAGE = 100
 "Entries of one page when nobody says how many."
 

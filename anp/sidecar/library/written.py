@@ -15,8 +15,6 @@ from cache.records.records import AgreementRole, UsageRecord
 from cache.store import Store
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol
 
-__all__ = ["written_details", "written_rows"]
-
 
 def written_rows(
     store: Store, known: Sequence[ConsensusProtocol], *, role: str | None = None

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import mcp_types as types
 
-__all__ = ["bytes_block", "with_blocks"]
-
 IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 "Formats of pictures that clients show; an SVG may hold scripts, so it is a resource."
 

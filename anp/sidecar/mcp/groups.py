@@ -23,8 +23,6 @@ from anp.sidecar.mcp.tasks import (
 )
 from negotiation.exact_numbers import write_json
 
-__all__ = ["GROUP_TOOLS", "GroupTools"]
-
 GROUP: Final = {"type": "string", "description": "Its id; `list_groups` has it."}
 WORDS: Final = {"type": "string", "description": "Words for the other agents."}
 

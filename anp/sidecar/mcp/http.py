@@ -17,8 +17,6 @@ from anp.extras import missing
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-__all__ = ["McpMount"]
-
 MAX_SESSIONS = 64
 "MCP sessions at a time."
 

@@ -9,8 +9,6 @@ import mcp_types as types
 from anp.sidecar.mcp.local_api import LocalApi
 from anp.sidecar.mcp.tasks import answer_of, segment_of, tool_of
 
-__all__ = ["INBOX_TOOLS", "InboxTools"]
-
 LEASE: Final = 600
 "Seconds for which a model may think before it tells anything of a task."
 

@@ -14,8 +14,6 @@ import httpx2
 from anp.errors import ErrorKind
 from negotiation.exact_numbers import read_number, write_json
 
-__all__ = ["ApiProblem", "LocalApi"]
-
 OnEvent = Callable[[dict[str, Any]], Awaitable[None]]
 "Told of each event of a call."
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ProgressCount"]
-
 
 class ProgressCount:
     """Turns the events of a call into numbers that only grow, as MCP wants them.

@@ -30,8 +30,6 @@ from anp.sidecar.mcp.tasks import TASK_TOOLS, TaskTools
 from anp.version import daemon_version
 from negotiation.exact_numbers import write_json
 
-__all__ = ["ADVICE", "make_server"]
-
 INSTRUCTIONS: Final = (
     "These tools call other agents through a local daemon, which verifies their "
     "identity and agrees with each on a protocol. `find` lists known agents, "

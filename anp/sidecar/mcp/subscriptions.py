@@ -9,8 +9,6 @@ import mcp_types as types
 from anp.sidecar.mcp.local_api import LocalApi
 from anp.sidecar.mcp.tasks import answer_of, segment_of, tool_of
 
-__all__ = ["SUBSCRIPTION_TOOLS", "SubscriptionTools"]
-
 RUNS: Final = "20"
 "Newest runs that `get_subscription` shows."
 

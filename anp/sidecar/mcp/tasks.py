@@ -12,15 +12,6 @@ from anp.sidecar.mcp.contents import bytes_block
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
 from negotiation.exact_numbers import write_json
 
-__all__ = [
-    "TASK_TOOLS",
-    "TaskTools",
-    "answer_of",
-    "number_of",
-    "segment_of",
-    "tool_of",
-]
-
 MAX_WAIT: Final = 300.0
 "Most seconds for which one call of `get_task` waits."
 

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from negotiation.llm.asking.questions import Question
     from negotiation.llm.asking.requests import Charge, ModelRequest
 
-__all__ = ["MAX_EXCHANGES", "Exchanged", "Spender", "Spending"]
-
 logger = logging.getLogger(__name__)
 
 MAX_EXCHANGES = 16

@@ -22,8 +22,6 @@ from cache.store import Store
 from negotiation.errors import MindError
 from negotiation.mind import Mind, Side
 
-__all__ = ["Afterwards", "Bill", "words_of"]
-
 logger = logging.getLogger(__name__)
 
 

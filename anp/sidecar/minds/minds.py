@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from negotiation.llm.asking.endpoint import ModelEndpoint
     from negotiation.llm.mind import LlmMind
 
-__all__ = ["Minds", "Think", "Thinking"]
-
 
 @dataclass(frozen=True, slots=True)
 class Thinking:

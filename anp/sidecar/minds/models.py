@@ -25,16 +25,6 @@ if TYPE_CHECKING:
         Validate,
     )
 
-__all__ = [
-    "budget_limits",
-    "endpoint_settings",
-    "make_endpoint",
-    "make_spending",
-    "model_place",
-    "model_summary",
-    "read_key",
-]
-
 OPENAI_KEY = "OPENAI_API_KEY"
 "Variable of the key for OpenAI's own address; never sent elsewhere unasked."
 

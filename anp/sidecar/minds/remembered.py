@@ -13,8 +13,6 @@ from negotiation.mind import Demand, HalfSource, Mind, Reject, Side, Verdict
 from negotiation.strict_json import canonical_json
 from negotiation.transcript import Direction, Turn
 
-__all__ = ["RememberingMind"]
-
 KEPT = 10 * 365 * 86_400.0
 "Seconds that a refusal is kept: until it makes room, or one of its causes changes."
 

@@ -11,8 +11,6 @@ from cache.records.negotiations import ModelCallRecord, SpendRecord
 from cache.records.records import Count
 from negotiation.llm.asking.budget import OWNER, UNLISTED, BudgetLimits
 
-__all__ = ["MAX_DAYS", "Spend", "first_day", "spend_of"]
-
 MAX_DAYS = 366
 "Most days that are looked at together."
 

@@ -20,8 +20,6 @@ from negotiation.rules.templates import (
 )
 from negotiation.strict_json import canonical_json
 
-__all__ = ["Templates"]
-
 logger = logging.getLogger(__name__)
 
 KEPT = 10 * 365 * 86_400.0

@@ -23,8 +23,6 @@ from anp.sidecar.attachments.supervisor import SupervisedAttachment
 from anp.sidecar.home.home import Home
 from anp.sidecar.offer.exposure import Exposure
 
-__all__ = ["Attaching"]
-
 logger = logging.getLogger(__name__)
 
 

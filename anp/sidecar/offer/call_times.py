@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from anp.identity.dids import agent_name
 from anp.sidecar.config.entries import PeerEntry
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.config.settings import CallConfig
-from anp.sidecar.peers.policy import agent_name
-
-__all__ = ["CallTimes", "TimeLimit"]
 
 
 @dataclass(frozen=True, slots=True)

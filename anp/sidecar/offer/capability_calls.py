@@ -23,8 +23,6 @@ from negotiation.need import Capability, schema_hash
 from negotiation.strict_json import largest_json
 from sandbox.pool.shares import Rank, current_share
 
-__all__ = ["MAX_VALUES", "CapabilityCalls", "max_output", "outcome_of"]
-
 logger = logging.getLogger(__name__)
 
 MAX_VALUES = 4 * 1024 * 1024

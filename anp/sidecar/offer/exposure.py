@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from anp.identity.dids import agent_name
 from anp.interaction.elements import LOCAL
 from anp.sidecar.attachments import Attachment, AttachmentSpec
 from anp.sidecar.config.entries import PeerEntry
-from anp.sidecar.peers.policy import agent_name
 from negotiation.need import Capability, schema_hash
-
-__all__ = ["EVERYBODY", "STRANGER", "Exposure", "misfit"]
 
 EVERYBODY: Final = None
 "Stands for the peer where capabilities are meant that every peer may use."

@@ -12,16 +12,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from anp.identity.dids import agent_name
 from anp.sidecar.offer.exposure import STRANGER, Exposure, misfit
 from anp.sidecar.offer.ways import WAYS, Approval, Passage, WayIn, asks_owner, decide
-from anp.sidecar.peers.policy import PeerPolicy, agent_name
+from anp.sidecar.peers.policy import PeerPolicy
 from cache.errors import CacheError
 from cache.records.records import HalfRecord
 from cache.store import Store
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.need import Capability
-
-__all__ = ["ApprovalPending", "Gate", "OwnerWords"]
 
 logger = logging.getLogger(__name__)
 

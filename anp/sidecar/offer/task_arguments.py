@@ -14,14 +14,6 @@ from anp.sidecar.attachments.part_json import part_json, takes_file
 from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 
-__all__ = [
-    "LaidFile",
-    "UnfitPartsError",
-    "arguments_of",
-    "further_parts",
-    "part_of",
-]
-
 MAX_INLINE: Final = 2 * 1024 * 1024
 "Most bytes of a file that an argument has in base64."
 

@@ -12,8 +12,6 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["WAYS", "Approval", "Passage", "WayIn", "WayRule", "asks_owner", "decide"]
-
 
 class WayIn(StrEnum):
     """A way by which a capability can be reached."""

@@ -10,9 +10,7 @@ from typing import Final
 
 from anp.channel.links import LinkTarget
 from anp.errors import CallError
-from anp.sidecar.peers.policy import agent_name
-
-__all__ = ["Contacts", "Trouble"]
+from anp.identity.dids import agent_name
 
 MAX_TROUBLES: Final = 1_000
 "Peers whose trouble is remembered; the oldest one goes."

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 
 from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
+from anp.identity.dids import agent_name
 from anp.sidecar.peers.contacts import Contacts, Trouble
 from anp.sidecar.peers.figures import Health, Measures, PeerFigures, health_of
 from anp.sidecar.peers.pins import DidKeys
-from anp.sidecar.peers.policy import PeerPolicy, agent_name
+from anp.sidecar.peers.policy import PeerPolicy
 from cache.records.peers import PeerRecord, PeerState
 from cache.store import Store
-
-__all__ = ["Directory", "KnownPeer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

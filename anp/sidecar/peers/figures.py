@@ -14,21 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeVar
 
 from anp.errors import ErrorKind
+from anp.identity.dids import agent_name
 from anp.interaction.operations import Operation, TaskCreate, TaskUpdate
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.telemetry.call_entry import CallEntry
-
-__all__ = [
-    "AWAY",
-    "FRESH",
-    "FirstAnswers",
-    "Health",
-    "Measures",
-    "PeerFigures",
-    "Rated",
-    "by_rate",
-    "health_of",
-]
 
 FRESH: Final = 600.0
 "Seconds for which a figure counts."

@@ -25,8 +25,6 @@ from anp.identity.well_known import (
 from anp.phases import waits_for
 from cache.errors import CacheError
 
-__all__ = ["PeerFinder", "WebAddresses"]
-
 logger = logging.getLogger(__name__)
 
 ASK_TIMEOUT = 5.0

@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 from anp.channel.links import LinkTarget
 from anp.identity.address import normalise_url
-from anp.identity.web.fetcher import Fetcher, FetchError
+from anp.identity.web.fetcher import Fetcher
+from anp.identity.web.guard import FetchError
 from anp.identity.web.http_library import load_http
 from anp.phases import waits_for
 from negotiation.consensus.listing import (
@@ -29,15 +30,6 @@ from negotiation.consensus.listing import (
     read_listing,
 )
 from negotiation.document.shape import MAX_DOCUMENT_SIZE, document_hash
-
-__all__ = [
-    "LIST_PATH",
-    "FetchedPage",
-    "PeerLists",
-    "document_path",
-    "guarded_getter",
-    "peer_getter",
-]
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,6 @@ from anp.identity.web.key_pins import Pinned
 from cache.records.peers import DidKeysRecord, NameRecord, PinRecord
 from cache.store import Store
 
-__all__ = ["DidKeys", "StoredBook"]
-
 
 class StoredBook:
     """Gives the address book the names and the pins of URLs that are in the store."""

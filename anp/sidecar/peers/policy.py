@@ -17,8 +17,6 @@ from cache.records.peers import PeerRecord, PeerState
 from cache.store import Store
 from sandbox.pool.shares import Rank, Share
 
-__all__ = ["PeerPolicy", "PeerRules", "agent_name"]
-
 logger = logging.getLogger(__name__)
 
 

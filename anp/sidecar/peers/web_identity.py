@@ -14,24 +14,13 @@ from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyKind
 from anp.identity.resolver import ChainResolver, KeyResolver
 from anp.identity.web.documents import MAX_DOCUMENT
-from anp.identity.web.fetcher import Fetcher, FetchPolicy
+from anp.identity.web.fetcher import Fetcher
+from anp.identity.web.guard import FetchPolicy
 from anp.identity.web.own_document import identity_of_document
 from anp.identity.web.resolver import WebResolver
 from anp.identity.web_dids import WebDid
 from anp.sidecar.config.settings import Config, FetchConfig
 from anp.sidecar.home.home import Home
-
-__all__ = [
-    "OwnWeb",
-    "CertificateState",
-    "certificate_state",
-    "load_own_web",
-    "make_fetcher",
-    "make_identities",
-    "make_resolver",
-    "renew_tls",
-    "server_tls",
-]
 
 SOON = 14.0
 "Days before the end of a certificate from which on the owner is warned."

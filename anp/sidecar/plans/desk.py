@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from anp.errors import CallError, ConflictError, ErrorKind, UnknownError
-from anp.identity.dids import Identities
+from anp.identity.dids import Identities, agent_name
 from anp.interaction.elements import (
     Message,
     MessagePurpose,
@@ -32,15 +32,11 @@ from anp.interaction.states import is_terminal
 from anp.sidecar.discovery.dispatcher import Dispatcher
 from anp.sidecar.groups.service import GroupService
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.plans.worker import PeerAccess, PlanWorker
 from anp.sidecar.tasks.chronicle import created
-from anp.sidecar.tasks.known import KnownTask, Maker
+from anp.sidecar.tasks.known import KnownTask, Maker, receive
 from anp.sidecar.tasks.service import TaskService
-from anp.sidecar.tasks.sessions import receive
 from sandbox.pool.shares import current_share
-
-__all__ = ["PlanDesk"]
 
 
 class PlanDesk:

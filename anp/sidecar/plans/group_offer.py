@@ -16,8 +16,6 @@ from anp.sidecar.groups.frames import work_of
 from anp.sidecar.groups.service import GroupService
 from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["GroupOffer"]
-
 SETTLING: Final = 10.0
 "Seconds in which a group tells what became of an offer that was taken back."
 

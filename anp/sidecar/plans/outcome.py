@@ -8,8 +8,6 @@ from anp.interaction.states import TaskState
 from anp.sidecar.plans.group_offer import GroupOffer
 from anp.sidecar.tasks.known import KnownTask
 
-__all__ = ["PartOffer", "PartOutcome"]
-
 
 @dataclass(frozen=True, slots=True)
 class PartOffer:

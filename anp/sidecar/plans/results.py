@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from anp.interaction.chunks import join_parts
 from anp.interaction.elements import Message, Part
 
-__all__ = ["contents_of"]
-
 
 def contents_of(messages: Sequence[Message]) -> list[Part]:
     """Return the contents of a part's results, without the files.

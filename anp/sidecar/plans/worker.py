@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from anp.errors import AnpError, CallError, ErrorKind
+from anp.identity.dids import agent_name
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
     Message,
@@ -39,7 +40,6 @@ from anp.interaction.step import Step
 from anp.sidecar.discovery.candidates import Candidates
 from anp.sidecar.groups.service import GroupService
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.plans.group_offer import GroupOffer
 from anp.sidecar.plans.outcome import PartOffer, PartOutcome
 from anp.sidecar.plans.results import contents_of
@@ -47,8 +47,6 @@ from anp.sidecar.tasks.chronicle import Chronicle, results
 from anp.sidecar.tasks.known import KnownTask, Maker
 from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.tasks.work.worker import Worker
-
-__all__ = ["PeerAccess", "PlanWorker"]
 
 logger = logging.getLogger(__name__)
 

@@ -31,8 +31,6 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.peers.web_identity import make_fetcher
 from anp.sidecar.process.a2a_guard import A2aGuard
 
-__all__ = ["serve_a2a", "serve_gateway"]
-
 logger = logging.getLogger(__name__)
 
 LIMITS = ConnectionLimits(max_strangers=128, max_known=256)

@@ -9,8 +9,6 @@ from anp.sidecar.api.guard import Door, check_page, single_headers
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.tokenless import TokenlessPace
 
-__all__ = ["A2aGuard"]
-
 CARDS = "/.well-known/"
 "Part of the paths of cards, which everybody may read."
 

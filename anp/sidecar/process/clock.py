@@ -7,8 +7,6 @@ import sys
 import time
 from dataclasses import dataclass
 
-__all__ = ["Clock"]
-
 TIME_ERROR = 5
 "Returned by `adjtimex` while the clock is not synchronised (Linux, timex.h)."
 

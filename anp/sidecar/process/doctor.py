@@ -31,8 +31,6 @@ from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
 from cache.store import open_store
 
-__all__ = ["DoctorCheck", "Level", "examine", "repair"]
-
 LEAST_DISK = 100 * 1024 * 1024
 "Free bytes below which agreements may soon not be kept."
 

@@ -6,8 +6,6 @@ import ctypes
 import gc
 import sys
 
-__all__ = ["MOST_KEPT", "keep_freed_memory", "set_aside"]
-
 MOST_KEPT = 16 * 1024 * 1024
 "Bytes at the end of the heap that are kept although nobody uses them."
 

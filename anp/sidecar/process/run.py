@@ -28,8 +28,6 @@ from anp.wire import messages as wire_messages
 from cache.errors import StoreUnavailable
 from negotiation import messages as meta_messages
 
-__all__ = ["run_daemon"]
-
 logger = logging.getLogger(__name__)
 
 MAX_THREADS = 64

@@ -9,8 +9,6 @@ import socket
 import time
 from collections.abc import Mapping
 
-__all__ = ["ServiceManager"]
-
 logger = logging.getLogger(__name__)
 
 

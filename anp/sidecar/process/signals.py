@@ -12,8 +12,6 @@ from typing import Final
 
 from anp.errors import EXIT_CODES, AnpError, ErrorKind
 
-__all__ = ["Signals"]
-
 logger = logging.getLogger(__name__)
 
 STOP: Final = (signal.SIGINT, signal.SIGTERM)

@@ -11,8 +11,6 @@ from anp.errors import CallError, ErrorKind
 if TYPE_CHECKING:
     from anp.sidecar.daemon import Daemon
 
-__all__ = ["finish"]
-
 logger = logging.getLogger(__name__)
 
 LOOK = 0.1

@@ -18,8 +18,6 @@ from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.store import Store
 from negotiation.exact_numbers import read_number, write_json
 
-__all__ = ["PURPOSE", "Kept", "KeptRun", "Order", "SubscriptionBook", "Watcher"]
-
 PURPOSE: Final = b"anpd: subscriptions at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."
 

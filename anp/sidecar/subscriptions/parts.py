@@ -18,8 +18,6 @@ from anp.sidecar.tasks.service import TaskService
 from cache.store import Store
 from sandbox.pool.validation import SchemaValidator
 
-__all__ = ["make_subscriptions"]
-
 
 def make_subscriptions(
     *,

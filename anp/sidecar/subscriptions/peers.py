@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from anp.errors import CallError, ErrorKind
+from anp.identity.dids import agent_name
 from anp.interaction.elements import Part, Task
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import SubscribeCancel, SubscribeCreate
@@ -37,7 +38,7 @@ from anp.protocols.line import FurtherFrame
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.ways import WayIn
-from anp.sidecar.peers.policy import PeerPolicy, agent_name
+from anp.sidecar.peers.policy import PeerPolicy
 from anp.sidecar.subscriptions.kept import (
     Kept,
     KeptRun,
@@ -51,8 +52,6 @@ from anp.sidecar.tasks.known import Maker, new_id, receive, utc_now
 from anp.sidecar.tasks.service import TaskService
 from cache.errors import CacheError, LogConflict
 from sandbox.pool.shares import current_share
-
-__all__ = ["GivenSubscriptions", "PeerSubscriptions"]
 
 logger = logging.getLogger(__name__)
 

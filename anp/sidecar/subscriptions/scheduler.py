@@ -29,8 +29,6 @@ from anp.sidecar.subscriptions.kept import (
 )
 from cache.errors import CacheError, LogConflict
 
-__all__ = ["Scheduler"]
-
 logger = logging.getLogger(__name__)
 
 LONGEST_SLEEP: Final = 30.0

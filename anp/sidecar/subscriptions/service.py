@@ -41,8 +41,6 @@ from anp.sidecar.tasks.known import Maker, maker_of, new_id
 from anp.sidecar.tasks.service import TaskService
 from sandbox.pool.validation import SchemaValidator
 
-__all__ = ["SubscriptionService"]
-
 logger = logging.getLogger(__name__)
 
 DAY = 86_400.0

@@ -8,16 +8,6 @@ from typing import Any, Final, Protocol
 
 from anp.interaction.elements import Message, Part, Task
 
-__all__ = [
-    "Choice",
-    "Chooser",
-    "Chosen",
-    "NoSkill",
-    "Reach",
-    "Wanted",
-    "read_reach",
-]
-
 REACH: Final = "anpd/reach"
 "Key of the reach among the fields of a task that the model does not know."
 

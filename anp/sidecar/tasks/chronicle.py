@@ -26,17 +26,8 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError
 from anp.interaction.states import is_pause, is_terminal
-from anp.sidecar.tasks.known import NoTask
-from anp.sidecar.tasks.sessions import KnownTask, Sessions
-
-__all__ = [
-    "Chronicle",
-    "ContentPlace",
-    "Told",
-    "created",
-    "results",
-    "task_of",
-]
+from anp.sidecar.tasks.known import KnownTask, NoTask
+from anp.sidecar.tasks.sessions import Sessions
 
 RECENT = 200
 "Newest events of a session in which the newest messages of a task are looked for."

@@ -28,8 +28,6 @@ from anp.sidecar.tasks.work.worker import Worker
 from cache.errors import CacheError
 from sandbox.pool.shares import Rank, Share, current_share
 
-__all__ = ["StrangerPace", "TaskDesk"]
-
 logger = logging.getLogger(__name__)
 
 BURST = 200.0

@@ -12,7 +12,7 @@ from anp.channel.channel import Channel
 from anp.channel.links import LinkTarget
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
-from anp.identity.dids import Identities
+from anp.identity.dids import Identities, agent_name
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import PartyMode, Session
 from anp.interaction.errors import InteractionError, InteractionFault
@@ -39,18 +39,16 @@ from anp.sidecar.files.spool import FileRole, KeptFile, Spool
 from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
 from anp.sidecar.tasks.delivery.without_lines import WithoutLines, is_elsewhere
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
-from anp.sidecar.tasks.sessions import Sessions, receive
+from anp.sidecar.tasks.known import receive
+from anp.sidecar.tasks.sessions import Sessions
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import Rank, current_share
-
-__all__ = ["SessionPeers"]
 
 logger = logging.getLogger(__name__)
 

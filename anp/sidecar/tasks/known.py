@@ -22,26 +22,6 @@ from anp.interaction.step import Step
 from anp.interaction.stored import StoredFormError, read_event, read_task
 from cache.parts.logs import LogEvent, LogItem
 
-__all__ = [
-    "Act",
-    "KnownTask",
-    "Maker",
-    "NEW",
-    "NO_PROTOCOL",
-    "NoTask",
-    "SENT",
-    "LiveSession",
-    "event_in",
-    "is_new",
-    "known_task",
-    "maker_of",
-    "new_id",
-    "owner_name",
-    "receive",
-    "session_name",
-    "utc_now",
-]
-
 NO_PROTOCOL: Final = "no_protocol"
 "Code of a task whose peer does not know the protocol of its session, or no longer."
 

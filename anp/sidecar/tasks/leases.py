@@ -15,8 +15,6 @@ from typing import Final
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 from cache.errors import CacheError
 
-__all__ = ["Leases"]
-
 logger = logging.getLogger(__name__)
 
 LIFETIME: Final = 30.0

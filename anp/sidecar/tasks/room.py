@@ -7,8 +7,6 @@ import asyncio
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 
-__all__ = ["LogRoom"]
-
 KEPT_PARTS = 8
 "Tenths of the limit that stay when sessions go for their size."
 

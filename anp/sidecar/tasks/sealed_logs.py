@@ -19,8 +19,6 @@ from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 from cache.records.logs import MAX_LOG_CONTENT
 from cache.store import Store
 
-__all__ = ["PURPOSE", "SealedLogs"]
-
 logger = logging.getLogger(__name__)
 
 PURPOSE: Final = b"anpd: sessions at rest"

@@ -43,14 +43,13 @@ from anp.sidecar.tasks.chronicle import created, results
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.desk import TaskDesk
 from anp.sidecar.tasks.exchange import SessionPeers
+from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, utc_now
 from anp.sidecar.tasks.leases import Leases
 from anp.sidecar.tasks.sealed_logs import SealedLogs
-from anp.sidecar.tasks.sessions import KnownTask, Maker, NoTask, Sessions, utc_now
+from anp.sidecar.tasks.sessions import Sessions
 from anp.sidecar.tasks.skills import SkillChooser
 from anp.sidecar.tasks.upkeep import Upkeep
 from negotiation.consensus.written import WrittenLimits
-
-__all__ = ["TaskService"]
 
 logger = logging.getLogger(__name__)
 

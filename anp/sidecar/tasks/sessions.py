@@ -50,8 +50,6 @@ from anp.sidecar.tasks.watchers import Watchers
 from cache.errors import LogConflict
 from cache.parts.logs import Log, LogChange, LogEvent, LogItem
 
-__all__ = ["Act", "KnownTask", "Maker", "NoTask", "Sessions", "receive", "utc_now"]
-
 logger = logging.getLogger(__name__)
 
 MAX_KEPT = 256

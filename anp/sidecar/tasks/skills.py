@@ -32,8 +32,6 @@ from negotiation.natural import arguments_for, read_natural_request, text_argume
 from negotiation.need import Capability
 from negotiation.rules.choice import NoChoice, choose_for_prose
 
-__all__ = ["SkillChooser", "find_skill"]
-
 logger = logging.getLogger(__name__)
 
 MAX_NAMED = 1000

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from anp.identity.dids import agent_name
 from anp.interaction.conversation import Conversation
 from anp.protocols.a2a.words import A2A_URIS
-from anp.sidecar.peers.policy import agent_name
-
-__all__ = ["Standing"]
 
 
 class Standing:

@@ -12,9 +12,8 @@ from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.tasks.exchange import SessionPeers
-from anp.sidecar.tasks.sessions import Sessions, utc_now
-
-__all__ = ["Upkeep"]
+from anp.sidecar.tasks.known import utc_now
+from anp.sidecar.tasks.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,6 @@ from typing import Protocol
 from anp.interaction.elements import SessionEvent
 from anp.sidecar.tasks.sealed_logs import SealedLogs
 
-__all__ = ["Watchers"]
-
 SHARED_CHECK = 1.0
 "Seconds after which a watcher looks for what other daemons stored."
 

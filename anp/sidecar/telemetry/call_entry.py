@@ -16,8 +16,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from negotiation.strict_json import write_plain
 
-__all__ = ["RUNNING", "CallEntry", "Direction", "clean", "read_entry"]
-
 Direction = Literal["made", "served"]
 "`made`: our agent called a peer. `served`: a peer called our agent."
 

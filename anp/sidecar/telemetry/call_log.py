@@ -26,8 +26,6 @@ from anp.sidecar.telemetry.history import History
 from anp.sidecar.telemetry.line_files import LineFiles, Place
 from anp.sidecar.telemetry.log_limit import LogLimit
 
-__all__ = ["CallLog", "CallPage", "page_start"]
-
 logger = logging.getLogger(__name__)
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("made", "served")

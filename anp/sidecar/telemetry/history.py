@@ -17,8 +17,6 @@ from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry
 from cache.records.negotiations import ModelCallRecord
 from cache.records.records import Count
 
-__all__ = ["OTHERS", "WINDOWS", "History", "HistoryView", "Window"]
-
 Window = Literal["hour", "day"]
 "The stretch of time that is looked at, up to now."
 

@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-__all__ = ["LineFiles", "Place"]
-
 Place = tuple[int, int]
 "Number of a file, and the offset in it in bytes."
 

@@ -17,17 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = [
-    "INTERVAL",
-    "LOG_LIMIT",
-    "MAX_CAUSES",
-    "MAX_LINES",
-    "MAX_TRACEBACKS",
-    "LogFilter",
-    "LogLimit",
-    "Suppressed",
-]
-
 INTERVAL: Final = 60.0
 "Seconds for which the lines of a cause are counted together."
 

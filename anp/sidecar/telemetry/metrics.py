@@ -13,8 +13,6 @@ from typing import Final, Literal
 
 from anp.errors import ErrorKind, LocalError
 
-__all__ = ["FAMILIES", "OTHER", "Family", "Histogram", "Metrics"]
-
 OTHER: Final = "other"
 "Value of a label in place of one that the table does not have."
 

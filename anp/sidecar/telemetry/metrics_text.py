@@ -7,8 +7,6 @@ from itertools import accumulate
 
 from anp.sidecar.telemetry.metrics import FAMILIES, Family, Metrics
 
-__all__ = ["CONTENT_TYPE", "metrics_text"]
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 "Media type of the text format."
 

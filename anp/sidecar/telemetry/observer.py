@@ -46,8 +46,6 @@ _QUOTING = frozenset(
 NO_SPAN: Final[AbstractContextManager[Span]] = contextlib.nullcontext(INVALID_SPAN)
 "For blocks while traces are off."
 
-__all__ = ["CallOrigin", "CallSeen", "NegotiationSeen", "Observer", "call_origin"]
-
 
 @dataclass(frozen=True, slots=True)
 class CallOrigin:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["TraceContext", "caller_trace", "tracer_provider"]
-
 MAX_STATE = 512
 "Longest `tracestate` that is taken, in bytes."
 

@@ -14,8 +14,6 @@ from cache.errors import CacheError
 from cache.records.records import AgreementRecord, UsageRecord
 from cache.store import Store
 
-__all__ = ["FLUSH_INTERVAL", "UseCounter", "Way"]
-
 logger = logging.getLogger(__name__)
 
 FLUSH_INTERVAL: Final = 5.0

@@ -17,8 +17,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["MEMBERS", "SlimMissing", "measure"]
-
 ROOT: Final = Path(__file__).parents[3]
 PYTHON: Final = ROOT / ".venvs" / "slim" / "bin" / "python"
 HERE: Final = Path(__file__).parent

@@ -27,8 +27,6 @@ from negotiation.exchange.limits import (
 from negotiation.messages import MAX_TEXT_SIZE, Status, TestCasesNegotiation, cut_text
 from negotiation.need import Role
 
-__all__ = ["CASES", "CASE_REACTIONS", "CaseReaction", "CaseState", "CaseTurns"]
-
 CASES: Final = "testCasesNegotiation"
 "The capability that both sides must have listed (ANP-81)."
 

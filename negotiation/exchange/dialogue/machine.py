@@ -45,8 +45,6 @@ from negotiation.messages import (
 from negotiation.need import Role
 from negotiation.strict_json import parse_json
 
-__all__ = ["BOUND_REASON", "Dialogue"]
-
 BOUND_REASON = "This channel has its protocol; a new negotiation needs a new channel."
 "Sent to a peer that negotiates on a bound channel (ANP-Q23)."
 

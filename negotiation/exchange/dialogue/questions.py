@@ -20,8 +20,6 @@ from negotiation.messages import (
     cut_text,
 )
 
-__all__ = ["BUSY_ANSWER", "NO_ANSWER", "QUESTIONS", "Questions"]
-
 QUESTIONS: Final = "naturalLanguageNegotiation"
 "The capability that both sides must have listed (ANP-81)."
 

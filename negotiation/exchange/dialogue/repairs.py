@@ -79,8 +79,6 @@ from negotiation.messages import (
     cut_text,
 )
 
-__all__ = ["FIXES", "Repairs"]
-
 FIXES: Final = "fixErrorNegotiation"
 "The capability that both sides must have listed (ANP-81)."
 

@@ -20,17 +20,6 @@ from negotiation.messages import cut_text
 from negotiation.mind import Validator
 from negotiation.schema.keywords import cut
 
-__all__ = [
-    "MAX_DESCRIPTION",
-    "MAX_EXCERPT",
-    "MAX_REFERENCE",
-    "MessageReader",
-    "describe_error",
-    "headed",
-    "judge_fault",
-    "read_description",
-]
-
 MAX_DESCRIPTION: Final = MAX_SUMMARY
 "Longest description that we send, in characters: at worst 64 KiB of UTF-8."
 

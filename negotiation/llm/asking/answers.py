@@ -14,17 +14,6 @@ from negotiation.llm.asking.questions import Question
 from negotiation.need import Schema
 from negotiation.strict_json import Json, canonical_json, parse_json
 
-__all__ = [
-    "MAX_ANSWER",
-    "TOKENS_NAMES",
-    "Form",
-    "Forms",
-    "find_json",
-    "form_words",
-    "is_strict",
-    "response_format",
-]
-
 MAX_ANSWER: Final = 512 * 1024
 "Longest answer of a model, in bytes; a document has at most 256 KiB."
 

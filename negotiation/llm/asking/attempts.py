@@ -22,16 +22,6 @@ from negotiation.llm.asking.requests import (
 )
 from negotiation.strict_json import Json, canonical_json
 
-__all__ = [
-    "Action",
-    "AttemptAnswered",
-    "AskingLimits",
-    "CheckAnswer",
-    "Failed",
-    "Asking",
-    "Send",
-]
-
 MAX_ECHO: Final = 16_000
 "Longest wrong answer that is shown to the model again, in characters."
 

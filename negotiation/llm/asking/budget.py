@@ -21,18 +21,6 @@ from typing import Final
 from negotiation.errors import MindError, MisuseError
 from negotiation.llm.asking.requests import Usage
 
-__all__ = [
-    "OWNER",
-    "UNLISTED",
-    "Budget",
-    "BudgetExhausted",
-    "BudgetLimits",
-    "Purse",
-    "Reservation",
-    "Spent",
-    "utc_day",
-]
-
 OWNER: Final = "owner"
 "The account of our own calls."
 

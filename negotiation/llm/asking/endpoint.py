@@ -35,8 +35,6 @@ from negotiation.strict_json import Json
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["OPENAI_URL", "ModelEndpoint", "EndpointSettings", "Validate"]
-
 logger = logging.getLogger(__name__)
 
 OPENAI_URL: Final = "https://api.openai.com/v1"

@@ -24,21 +24,6 @@ from negotiation.messages import cut_text
 from negotiation.need import Schema
 from negotiation.strict_json import Json
 
-__all__ = [
-    "BOOLEAN",
-    "Model",
-    "Prompt",
-    "Question",
-    "TEXT",
-    "ask_with",
-    "choice",
-    "fenced",
-    "load_prompt",
-    "many",
-    "one_line",
-    "record",
-]
-
 STEP: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 SCHEMA_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

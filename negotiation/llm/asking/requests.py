@@ -15,21 +15,6 @@ from negotiation.llm.asking.answers import Form
 from negotiation.llm.asking.questions import Question
 from negotiation.strict_json import Json, parse_json
 
-__all__ = [
-    "Charge",
-    "Clean",
-    "FREE",
-    "MAX_BODY",
-    "Message",
-    "Meter",
-    "ModelRequest",
-    "ModelServerError",
-    "Reply",
-    "Usage",
-    "read_error",
-    "read_reply",
-]
-
 MAX_BODY: Final = 2 * 1024 * 1024
 "Largest body of a server's answer, in bytes."
 

@@ -26,8 +26,6 @@ from negotiation.llm.asking.requests import (
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Outcome", "Trouble", "Unreadable", "ModelConnection"]
-
 NO_KEY: Final = "none"
 "Passed to the package when there is no key; it is never sent."
 

@@ -29,8 +29,6 @@ from negotiation.trial.module_shapes import (
     ModuleShapes,
 )
 
-__all__ = ["PlanLines", "shapes_of"]
-
 UNUSABLE: Final = "(ArithmeticError, LookupError, TypeError, ValueError)"
 "Exceptions of a conversion that cannot read a value."
 

@@ -9,8 +9,6 @@ from negotiation.llm.links.conversions import Conversion, How
 from negotiation.llm.links.trees import Each, Leaf, Node, Tree
 from negotiation.schema.units import missed_unit
 
-__all__ = ["has_conversion", "unit_missed"]
-
 PLAIN: Final = frozenset({How.COPY, How.FIRST, How.LIST, How.CONSTANT})
 "Ways that convert nothing."
 

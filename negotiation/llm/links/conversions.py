@@ -27,16 +27,6 @@ from negotiation.schema.terms import Drop, MappingProof
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = [
-    "MAX_EXPRESSION",
-    "MESSAGES",
-    "Conversion",
-    "How",
-    "LinkError",
-    "convert",
-    "gives_nothing",
-]
-
 MAX_ARGUMENT: Final = 1_000
 "Longest parameter of a conversion, in characters."
 

@@ -43,15 +43,6 @@ from negotiation.schema.plan import values_of
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import Json
 
-__all__ = [
-    "FAILURE_WORDS",
-    "ROLE_WORDS",
-    "FieldUse",
-    "FieldUseForm",
-    "frame_form",
-    "read_frame",
-]
-
 FAILURES: Final[dict[str, str]] = {
     "400": "the request cannot be used",
     "401": "not signed in",

@@ -12,8 +12,6 @@ from typing import Final
 from negotiation.trial.module_shapes import MAX_MADE
 from negotiation.trial.worked import BEYOND
 
-__all__ = ["HELPERS", "IMPORTS", "helpers_for"]
-
 MAX_ITEMS: Final = 5_000
 "Largest number of items that all pages of a list have together."
 

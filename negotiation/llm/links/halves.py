@@ -36,8 +36,6 @@ from negotiation.strict_json import Json
 from negotiation.trial.module_examples import examples_line
 from negotiation.trial.module_shapes import shapes_line
 
-__all__ = ["ORIGIN", "provider_half", "requester_half"]
-
 ORIGIN: Final = "model"
 "Origin of a half whose mapping a model gave."
 

@@ -24,22 +24,6 @@ from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 from negotiation.trial.module_shapes import Fallback, PagedCalls
 
-__all__ = [
-    "Meaning",
-    "Otherwise",
-    "PlannedCall",
-    "PlannedJoin",
-    "ProviderPlan",
-    "RequesterPlan",
-    "ShownValues",
-    "find_spot",
-    "link_schema",
-    "read_links",
-    "shown_root",
-    "shown_values",
-    "takes_objects",
-]
-
 MAX_LINKS: Final = 80
 "Largest number of links in one list."
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from negotiation.python_source import module_tree
 
-__all__ = ["impurity"]
-
 CLOCKS: Final = frozenset({"now", "utcnow", "today"})
 "Methods that read the clock."
 

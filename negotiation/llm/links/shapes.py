@@ -32,15 +32,6 @@ from negotiation.schema.terms import normal_name
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 
-__all__ = [
-    "Pairing",
-    "ShapeForm",
-    "meant_value",
-    "paired",
-    "shape_form",
-    "unbounded",
-]
-
 MAX_SHAPES: Final = 2
 "Largest number of shapes of one kind in one answer."
 

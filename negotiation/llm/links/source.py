@@ -24,8 +24,6 @@ from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
 from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
 
-__all__ = ["Source"]
-
 LETTERS: Final = ("a", "b", "c")
 
 

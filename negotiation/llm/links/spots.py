@@ -18,18 +18,6 @@ from negotiation.schema.plan import values_of, words
 from negotiation.schema.values import alternatives, default_of, types_of
 from negotiation.strict_json import Json
 
-__all__ = [
-    "ITEMS",
-    "Root",
-    "Spot",
-    "bare_kind",
-    "covers",
-    "described",
-    "nullable",
-    "spots_of",
-    "without_null",
-]
-
 ITEMS: Final = "*"
 "The step of a path from a list to each of its items."
 

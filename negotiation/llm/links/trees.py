@@ -28,17 +28,6 @@ from negotiation.schema.terms import Drop, MappingProof, normal_name
 from negotiation.schema.values import types_of
 from negotiation.strict_json import Json
 
-__all__ = [
-    "Each",
-    "Leaf",
-    "ValueLink",
-    "Made",
-    "Node",
-    "Tree",
-    "build_tree",
-    "is_open",
-]
-
 MAX_REASONS: Final = 12
 "Largest number of reasons that are kept."
 

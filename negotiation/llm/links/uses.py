@@ -10,8 +10,6 @@ from negotiation.need import Schema
 from negotiation.schema.plan import words
 from negotiation.schema.terms import Drop
 
-__all__ = ["example_texts", "lost", "unread", "used_spots"]
-
 
 def used_spots(node: Node) -> list[Spot]:
     """Return the places that are read to make a value."""

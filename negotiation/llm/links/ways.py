@@ -9,8 +9,6 @@ from negotiation.llm.links.conversions import MAX_EXPRESSION, How
 from negotiation.llm.links.spots import Spot, without_null
 from negotiation.schema.values import types_of
 
-__all__ = ["ways_for"]
-
 WORDS: Final[dict[How, str]] = {
     How.COPY: "the value as it is",
     How.CONSTANT: '`from` empty; `args` one JSON value, such as 3, true or "km"',

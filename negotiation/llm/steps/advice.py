@@ -24,14 +24,6 @@ from negotiation.llm.asking.questions import (
 from negotiation.mind import Demand, Offer
 from negotiation.need import Capability
 
-__all__ = [
-    "MAX_SELECTED",
-    "allow_question",
-    "capability_lines",
-    "read_selection",
-    "select_question",
-]
-
 MAX_SELECTED: Final = 6
 "Largest number of capabilities that a model selects for one request."
 

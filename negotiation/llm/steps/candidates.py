@@ -41,17 +41,6 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import cut
 from negotiation.schema.plan import Mismatch
 
-__all__ = [
-    "Base",
-    "base_of",
-    "changes_question",
-    "fitting_option",
-    "option_question",
-    "read_changes",
-    "split_options",
-    "with_base",
-]
-
 TYPES: Final = ("string", "integer", "number", "boolean", "object", "array")
 ACTIONS: Final = ("add", "remove", "rename", "type", "require", "optional")
 NAME: Final = re.compile(r"[^\W\d][\w-]{0,63}")

@@ -18,8 +18,6 @@ from negotiation.llm.asking.questions import (
 )
 from negotiation.rules.templates import MAX_VALUES, Mark
 
-__all__ = ["marks_question", "read_marks"]
-
 MAX_SHOWN: Final = 1_000
 
 

@@ -55,17 +55,6 @@ from negotiation.rules.fit import action_for
 from negotiation.rules.names import short_name
 from negotiation.schema.intake import prepared
 
-__all__ = [
-    "OfferForm",
-    "Unmapped",
-    "Unserved",
-    "choosing_question",
-    "offer_form",
-    "offer_question",
-    "read_choice",
-    "read_offer",
-]
-
 MAX_CALLS: Final = 3
 "Largest number of capability calls for one request."
 

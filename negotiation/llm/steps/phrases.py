@@ -28,17 +28,6 @@ from negotiation.llm.links.frames import FAILURE_WORDS, ROLE_WORDS, FieldUseForm
 from negotiation.llm.links.pure_source import impurity
 from negotiation.llm.links.spots import described
 
-__all__ = [
-    "MAX_TEXT",
-    "codec_part",
-    "codec_question",
-    "codec_words",
-    "document_words",
-    "frame_words",
-    "problem_words",
-    "read_codec",
-]
-
 MAX_TEXT: Final = 16_000
 "Largest part of a document that a prompt shows, in characters."
 

@@ -33,8 +33,6 @@ from negotiation.schema.terms import Drop, MappingProof
 from negotiation.schema.values import default_of, same_json, types_of
 from negotiation.trial.module_shapes import Fallback, PagedCalls
 
-__all__ = ["PlanParts", "read_plan"]
-
 FIRST_PAGES: Final = (0, 1)
 "Numbers that the first page or item may have."
 

@@ -46,14 +46,6 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.values import contradiction
 from negotiation.strict_json import parse_json
 
-__all__ = [
-    "Proposal",
-    "needs_model",
-    "propose_question",
-    "read_again",
-    "read_proposal",
-]
-
 TYPES: Final = ("string", "integer", "number", "boolean", "date", "date-time", "object")
 FORMATS: Final = ("json", "xml", "binary", "other")
 

@@ -54,8 +54,6 @@ from negotiation.schema.keywords import keywords_of
 from negotiation.schema.terms import Drop, MappingProof
 from negotiation.strict_json import canonical_json
 
-__all__ = ["ReplyForm", "read_reply", "reply_form", "reply_question"]
-
 MAX_DATA: Final = 4_000
 "Largest part of the data at hand that a prompt shows, in characters."
 

@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 from sandbox.language.advice import MEMBERS
 
-__all__ = ["Facade", "facade_of"]
-
 
 class Facade:
     """Stands for a module.

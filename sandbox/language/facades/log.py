@@ -9,8 +9,6 @@ from typing import Any
 
 from sandbox.language.facades.facade import Facade, facade_of
 
-__all__ = ["LOGGING_MEMBERS", "MAX_LOG", "CappedLog"]
-
 MAX_LOG = 64 * 1024
 "Largest log that comes with one reply, in bytes of UTF-8."
 

@@ -53,8 +53,6 @@ from sandbox.language.names import OWN_MODULE
 from sandbox.language.runtime.enums import ENUMS
 from sandbox.language.runtime.texts import TextWrapper
 
-__all__ = ["FACADES", "MODULE_MEMBERS", "import_name"]
-
 
 def _of(module: ModuleType, names: str) -> dict[str, Any]:
     """Return the named members, as far as this version of Python has them."""

@@ -22,19 +22,6 @@ from sandbox.language.names import OWN_MODULE, PREFIX, plain_text
 from sandbox.language.runtime.attributes import writable
 from sandbox.language.runtime.classes import is_own_class
 
-__all__ = [
-    "ABC",
-    "ANNOTATIONS",
-    "COPY",
-    "DATACLASSES",
-    "FUNCTOOLS",
-    "JSON",
-    "TREE_MEMBERS",
-    "TYPING",
-    "reset_namespaces",
-    "with_private_keywords",
-]
-
 
 def _own(value: Any, what: str) -> Any:
     if not isinstance(value, type) or not is_own_class(value):

@@ -20,18 +20,6 @@ from sandbox.language.advice import ATTRIBUTES
 from sandbox.language.runtime.classes import BASES, is_own_class
 from sandbox.language.runtime.texts import TextWrapper, format_map_text, format_text
 
-__all__ = [
-    "Hold",
-    "guarded_delattr",
-    "guarded_getattr",
-    "guarded_hasattr",
-    "guarded_setattr",
-    "guarded_type",
-    "read",
-    "read_guarded",
-    "writable",
-]
-
 _NEVER = frozenset(
     {
         types.ModuleType,

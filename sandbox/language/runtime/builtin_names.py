@@ -16,8 +16,6 @@ from sandbox.language.runtime.attributes import (
 )
 from sandbox.language.runtime.classes import build_class
 
-__all__ = ["BUILTINS", "LATE_IMPORTS"]
-
 _NAMES = (
     "None True False Ellipsis NotImplemented "
     "abs all any ascii bin bool bytearray bytes callable chr classmethod complex dict "

@@ -21,8 +21,6 @@ from typing import Any, NoReturn
 from sandbox.language.names import OWN_MODULE
 from sandbox.language.runtime.enums import ENUMS
 
-__all__ = ["BASES", "build_class", "exact_group", "is_own_class", "may_be_base"]
-
 _NAMED_TUPLE, _TYPED_DICT = (
     base
     for made in (typing.NamedTuple, typing.TypedDict)

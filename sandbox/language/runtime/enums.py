@@ -13,8 +13,6 @@ from typing import Any
 
 from sandbox.language.names import BLOCKED_ATTRIBUTES, OWN_MODULE
 
-__all__ = ["ENUMS", "Enum", "Flag", "IntEnum", "IntFlag", "StrEnum"]
-
 
 class _EnumMeta(enum.EnumMeta):
     def __call__(cls, *values: Any, **options: Any) -> Any:

@@ -15,8 +15,6 @@ from _string import (  # type: ignore[import-not-found]  # what `string` is made
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["TextWrapper", "format_map_text", "format_text"]
-
 _SUSPECT = re.compile(r"\{[^{}:!]*[.\[]")
 "Matches a field that looks something up; all others cannot reach any object."
 

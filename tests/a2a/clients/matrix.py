@@ -23,8 +23,6 @@ from tests.e2e.push_receiver import Receiver, receiver
 from tests.e2e.test_a2a_face import ASK, SLOW, STREAM
 from tests.waiting import until
 
-__all__ = ["CLIENTS", "Program", "face_with_token", "table"]
-
 TOKEN = "a token of a client"
 
 SECONDS = 180

@@ -10,8 +10,6 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-__all__ = ["METHODS", "PUSH_TOKEN", "PUSH_URL", "Steps", "is_refused", "main"]
-
 PUSH_URL = os.environ.get("A2A_PUSH", "")
 "Address at which the program that runs the clients takes their notifications."
 

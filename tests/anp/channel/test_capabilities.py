@@ -13,16 +13,15 @@ import pytest
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.core.events import NeedHelloAnswer
 from anp.channel.core.limits import LinkConfig, LinksConfig
-from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.channel.core.traffic import EXTENSION_CLOSE
 from anp.channel.links import Links, LinkTarget
 from anp.errors import CallError, ErrorKind, LocalError
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.wire.frames import FORMAT_1_0, Frame, FrameFormat, ProtocolType, encode_frame
-from anp.wire.handshake import HandshakeConfig
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
+from anp.wire.outcome import HandshakeConfig
 from tests.clauses import clause
 from tests.e2e.raw_peer import raw_peer
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.channel.core.limits import RenewalLimits, next_wait
-from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.traffic import FrameTooLarge
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ConfigError
 from anp.wire.frames import ProtocolType
-from anp.wire.messages import MetaProtocol
 from anp.wire.meta_protocol import (
     MAX_PAYLOAD,
     OTHERS_MAX_TEXT,
+    MetaProtocol,
     plaintext_size,
     text_size,
 )

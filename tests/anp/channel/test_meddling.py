@@ -23,8 +23,8 @@ from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.wire.frames import ProtocolType
-from anp.wire.handshake import HandshakeConfig
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
+from anp.wire.outcome import HandshakeConfig
 from tests.clauses import clause
 
 HASH: Final = "ab" * 32

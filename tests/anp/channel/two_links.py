@@ -18,12 +18,10 @@ from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
 from anp.wire.frames import ProtocolType
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from cache.records.records import AgreementRole
 from cache.store import Store
 from tests.waiting import until
-
-__all__ = ["HASH", "META", "Party", "echo", "kept"]
 
 HASH = "ab" * 32
 META = MetaProtocol(

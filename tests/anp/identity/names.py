@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from anp.identity.address import PeerAddress
 
-__all__ = ["AddedNames"]
-
 
 class AddedNames:
     """The part of a `BookStore` that keeps names."""

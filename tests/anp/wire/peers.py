@@ -20,31 +20,29 @@ from anp.errors import ErrorCode, PeerError
 from anp.wire.encrypted import Envelope
 from anp.wire.envelopes import EnvelopeWriter
 from anp.wire.frames import FORMAT_1_0, open_sealed
-from anp.wire.handshake import (
-    Event,
-    HandshakeCompleted,
-    HandshakeConfig,
-    HandshakeFailed,
-    HandshakeState,
-    Initiator,
-    NeedHelloReply,
-    NeedKeyCheck,
-    Responder,
-)
+from anp.wire.handshake import Initiator, Responder
 from anp.wire.hellos import read_handshake
 from anp.wire.keys import SessionKeys
 from anp.wire.messages import (
     Message,
-    MetaProtocol,
     Response,
     SourceHello,
     canonical_bytes,
     format_timestamp,
     parse_message,
 )
-from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
 from anp.wire.moment import Moment, unix_ns
+from anp.wire.outcome import (
+    Event,
+    HandshakeCompleted,
+    HandshakeConfig,
+    HandshakeFailed,
+    NeedHelloReply,
+    NeedKeyCheck,
+)
 from anp.wire.proof import Identity, proof_value, types_of
+from anp.wire.side import HandshakeState
 
 WALL_NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 MAX_SIZE = 64 * 1024

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.encrypted import decode_base64, encode_base64
+from anp.wire.encrypted import Envelope, decode_base64, encode_base64
 from anp.wire.frames import (
     Frame,
     ProtocolType,
@@ -19,7 +19,6 @@ from anp.wire.frames import (
     encode_frame,
 )
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import Envelope
 from tests.anp.wire.peers import VECTORS, WALL_NOW, open_envelope, read_message, seal
 from tests.clauses import clause
 

@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from anp.errors import PeerError
-from anp.wire.encrypted import OpenData, decode_base64
+from anp.wire.encrypted import Envelope, OpenData, decode_base64
 from anp.wire.envelopes import (
     EnvelopeWriter,
     binary_key_id,
@@ -31,12 +31,7 @@ from anp.wire.frames import (
     open_long,
 )
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import (
-    Envelope,
-    Message,
-    UnreadableMessage,
-    parse_message,
-)
+from anp.wire.messages import Message, UnreadableMessage, parse_message
 from anp.wire.moment import unix_ns
 from tests.anp.wire.peers import VECTORS, open_envelope, seal
 from tests.clauses import clause

@@ -9,17 +9,13 @@ from typing import Any
 import pytest
 
 from anp.errors import ConfigError, ErrorCode, LocalError
+from anp.wire.encrypted import Envelope
 from anp.wire.frames import encrypt
-from anp.wire.handshake import (
-    HandshakeConfig,
-    HandshakeState,
-    NeedHelloReply,
-    NeedKeyCheck,
-)
-from anp.wire.messages import Envelope
 from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.outcome import HandshakeConfig, NeedHelloReply, NeedKeyCheck
 from anp.wire.replay import BLOCK, counter_of
+from anp.wire.side import HandshakeState
 from tests.anp.wire.peers import (
     ALICE,
     BOB,

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, PeerError
-from anp.wire.handshake import (
+from anp.wire.handshake import Initiator, Responder
+from anp.wire.messages import Message, Response, SourceHello
+from anp.wire.meta_protocol import MetaProtocol
+from anp.wire.moment import Moment
+from anp.wire.outcome import (
     HandshakeCompleted,
     HandshakeFailed,
-    HandshakeState,
-    Initiator,
     NeedHelloReply,
     NeedKeyCheck,
-    Responder,
 )
-from anp.wire.messages import Message, MetaProtocol, Response, SourceHello
-from anp.wire.moment import Moment
+from anp.wire.side import HandshakeState
 from tests.anp.wire.peers import (
     NOW,
     VECTORS,

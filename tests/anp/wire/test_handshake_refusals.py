@@ -11,14 +11,10 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from anp.errors import ErrorCode
 from anp.wire.frames import encrypt
-from anp.wire.handshake import (
-    HandshakeFailed,
-    HandshakeState,
-    NeedHelloReply,
-    NeedKeyCheck,
-)
 from anp.wire.messages import Response, make_response
 from anp.wire.meta_protocol import MetaProtocol
+from anp.wire.outcome import HandshakeFailed, NeedHelloReply, NeedKeyCheck
+from anp.wire.side import HandshakeState
 from tests.anp.wire.peers import (
     ALICE,
     BOB,

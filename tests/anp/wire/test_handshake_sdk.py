@@ -7,13 +7,10 @@ from datetime import datetime
 
 import pytest
 
-from anp.wire.handshake import (
-    HandshakeConfig,
-    Initiator,
-    NeedKeyCheck,
-)
+from anp.wire.handshake import Initiator
 from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.outcome import HandshakeConfig, NeedKeyCheck
 from tests.anp.wire.peers import (
     NOW,
     OFFER,

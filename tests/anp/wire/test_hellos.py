@@ -10,16 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anp.errors import PeerError
-from anp.wire.handshake import HandshakeConfig, Initiator
+from anp.wire.handshake import Initiator
 from anp.wire.hellos import read_handshake
 from anp.wire.messages import (
     DestinationHello,
-    MetaProtocol,
     SourceHello,
     canonical_bytes,
     parse_message,
 )
-from anp.wire.meta_protocol import LostKey
+from anp.wire.meta_protocol import LostKey, MetaProtocol
+from anp.wire.outcome import HandshakeConfig
 from negotiation.strict_json import MAX_DEPTH
 from tests.anp.wire.peers import (
     MAX_SIZE,

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from anp.errors import ErrorCode, LocalError, PeerError
 from anp.wire import messages
-from anp.wire.encrypted import decode_base64, encode_base64
+from anp.wire.encrypted import Envelope, decode_base64, encode_base64
 from anp.wire.messages import (
-    Envelope,
     Heartbeat,
     Register,
     Response,

@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 from anp.errors import LocalError, PeerError
-from anp.wire.handshake import HandshakeConfig, Initiator
-from anp.wire.messages import (
-    DestinationHello,
-    MetaProtocol,
-    SourceHello,
-    canonical_bytes,
-)
+from anp.wire.handshake import Initiator
+from anp.wire.messages import DestinationHello, SourceHello, canonical_bytes
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.outcome import HandshakeConfig
 from anp.wire.proof import verify_hello
 from tests.anp.wire.peers import (
     ALICE,

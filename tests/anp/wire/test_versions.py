@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.errors import ConfigError, ErrorCode, PeerError
+from anp.wire.encrypted import Envelope
 from anp.wire.frames import (
     FORMAT_1_0,
     FORMATS,
@@ -22,8 +23,6 @@ from anp.wire.frames import (
     encode_frame,
     find_format,
 )
-from anp.wire.handshake import HandshakeCompleted, HandshakeConfig, NeedHelloReply
-from anp.wire.messages import Envelope
 from anp.wire.meta_protocol import (
     CAPABILITIES,
     META_PROTOCOL_VERSIONS,
@@ -32,6 +31,7 @@ from anp.wire.meta_protocol import (
     highest_version,
     read_version,
 )
+from anp.wire.outcome import HandshakeCompleted, HandshakeConfig, NeedHelloReply
 from tests.anp.wire.peers import (
     ALICE,
     BOB,

@@ -21,8 +21,6 @@ from tests.attacks.kinds.base import (
 from tests.attacks.newcomer import ARGUMENTS, NEED
 from tests.e2e.raw_peer import RawPeer
 
-__all__ = ["ATTACKS"]
-
 PATTERNS = (
     "^(a+)+$",
     "^(([a-z])+.)+[A-Z]([a-z])+$",

@@ -22,32 +22,15 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from anp.errors import AnpError
-from anp.wire.handshake import (
-    HandshakeCompleted,
-    HandshakeConfig,
-    Initiator,
-    NeedKeyCheck,
-)
-from anp.wire.messages import MetaProtocol, parse_message
-from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.handshake import Initiator
+from anp.wire.messages import parse_message
+from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
 from anp.wire.moment import Moment
+from anp.wire.outcome import HandshakeCompleted, HandshakeConfig, NeedKeyCheck
 from negotiation.mind import Demand
 from negotiation.need import Need
 from negotiation.rules.rules import propose
 from tests.e2e.raw_peer import MAX_SIZE, RawPeer
-
-__all__ = [
-    "FAILURES",
-    "Attack",
-    "Socket",
-    "Target",
-    "agree",
-    "document",
-    "now",
-    "open_channel",
-    "said",
-    "turn",
-]
 
 FAILURES = (
     AnpError,

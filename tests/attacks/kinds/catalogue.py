@@ -7,8 +7,6 @@ from typing import Final
 from tests.attacks.kinds import bargains, faces, floods, handshakes, silence, usage
 from tests.attacks.kinds.base import Attack
 
-__all__ = ["ATTACKS"]
-
 ATTACKS: Final[dict[str, type[Attack]]] = {
     attack.name: attack
     for module in (silence, faces, handshakes, floods, bargains, usage)

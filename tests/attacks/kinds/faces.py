@@ -7,8 +7,6 @@ import asyncio
 from anp.sidecar.peers.lists import LIST_PATH
 from tests.attacks.kinds.base import Attack
 
-__all__ = ["ATTACKS"]
-
 
 class PageFlood(Attack):
     """Fifty clients that ask for `/.well-known/anp` as fast as they can."""

@@ -15,8 +15,6 @@ from anp.wire.frames import ProtocolType
 from tests.attacks.kinds.base import Attack, open_channel, said
 from tests.e2e.raw_peer import RawPeer
 
-__all__ = ["ATTACKS"]
-
 
 class PingFlood(Attack):
     """Ten WebSockets that send pings of both kinds as fast as they can."""

@@ -14,8 +14,6 @@ from anp.identity.keys import PrivateKey
 from tests.attacks.kinds.base import Attack, open_channel
 from tests.e2e.raw_peer import RawPeer
 
-__all__ = ["ATTACKS"]
-
 
 class FreshPeers(Attack):
     """Handshakes of fresh DIDs, one a connection, as fast as they can."""

@@ -8,8 +8,6 @@ import os
 
 from tests.attacks.kinds.base import Attack, open_channel
 
-__all__ = ["ATTACKS"]
-
 PLACES = 400
 "Connections at a time; the daemon's own limit is 256."
 

@@ -17,8 +17,6 @@ from tests.attacks.kinds.base import Attack, agree, document, open_channel, said
 from tests.attacks.newcomer import ARGUMENTS, NEED
 from tests.e2e.raw_peer import RawPeer
 
-__all__ = ["ATTACKS"]
-
 
 class Using(Attack):
     """The base of attacks over an agreement that each of some peers has."""

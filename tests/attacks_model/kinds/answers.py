@@ -6,8 +6,6 @@ from typing import Any
 
 from tests.negotiation.llm.scripted import call, link, offer_answer, reply_answer
 
-__all__ = ["bought", "priced", "replied", "served"]
-
 
 def served(name: str, *, of: str = "request:/ware") -> Any:
     """Return an answer that calls a capability with side effects; it gains `done`."""

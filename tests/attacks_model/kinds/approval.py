@@ -16,8 +16,6 @@ from tests.attacks_model.private import PRIVATE
 from tests.attacks_model.scene import Scene
 from tests.negotiation.llm.scripted import link
 
-__all__ = ["ATTACKS"]
-
 DATA: Final = {"ware": PRIVATE["call data"]}
 "Data of a call that no peer has before its protocol text is approved."
 

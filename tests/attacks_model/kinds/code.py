@@ -13,8 +13,6 @@ from tests.attacks_model.orders import Order
 from tests.attacks_model.scene import NUMBER, TEXT, Scene, strict
 from tests.negotiation.llm.scripted import link
 
-__all__ = ["ATTACKS"]
-
 
 def _with_note(scene: Scene) -> str:
     wanted = strict(cost=NUMBER, note=TEXT)

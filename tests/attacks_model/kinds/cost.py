@@ -13,8 +13,6 @@ from tests.attacks_model.orders import Order
 from tests.attacks_model.scene import Scene
 from tests.e2e.raw_peer import raw_peer
 
-__all__ = ["ATTACKS"]
-
 LITTLE: Final = 5
 "Model calls that an owner allows."
 

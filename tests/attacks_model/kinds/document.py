@@ -13,8 +13,6 @@ from tests.attacks_model.orders import DISGUISES, Order
 from tests.attacks_model.scene import NUMBER, TEXT, Scene, strict
 from tests.negotiation.llm.scripted import link
 
-__all__ = ["ATTACKS"]
-
 ODD: Final = "x']; __import__('os')._exit(7) #"
 
 

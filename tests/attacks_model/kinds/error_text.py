@@ -16,8 +16,6 @@ from tests.attacks_model.kinds.answers import priced, replied, served
 from tests.attacks_model.orders import Order
 from tests.attacks_model.scene import Scene
 
-__all__ = ["ATTACKS"]
-
 SAYS: Final = """
 import json
 

@@ -16,8 +16,6 @@ from tests.attacks_model.orders import Order
 from tests.attacks_model.scene import NUMBER, TEXT, Scene, strict
 from tests.negotiation.llm.scripted import call, link
 
-__all__ = ["ATTACKS"]
-
 HIDDEN: Final = "shop.wipe_ledger"
 ALIKE: Final = "sh\u043ep.wipe_ledger"
 "The name with a Cyrillic letter."

@@ -17,8 +17,6 @@ from tests.attacks_model.scene import NUMBER, TEXT, Scene, strict
 from tests.negotiation.llm.scripted import link
 from tests.waiting import until
 
-__all__ = ["ATTACKS"]
-
 TRIES: Final = 5
 "Times that an attacker asks the same again, to have the hint spelled out."
 

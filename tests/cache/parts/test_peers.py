@@ -10,6 +10,7 @@ import pytest
 
 import cache.parts.peers
 from cache.errors import RecordError
+from cache.parts.shelf import StoreLimits
 from cache.records.peers import (
     MAX_DID_KEYS,
     DidKeysRecord,
@@ -18,7 +19,7 @@ from cache.records.peers import (
     PeerState,
     PinRecord,
 )
-from cache.store import Store, StoreLimits
+from cache.store import Store
 
 RECORD = DidKeysRecord(did="did:wba:a.example", trusted=("zA",), seen=1000.0)
 

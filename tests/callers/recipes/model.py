@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["playing"]
-
 
 @contextmanager
 def playing(tool: str, arguments: dict[str, Any]) -> Iterator[str]:

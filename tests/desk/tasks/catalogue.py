@@ -7,8 +7,6 @@ from typing import Final
 from tests.desk.tasks import money, rail, reading, shop, weather
 from tests.desk.tasks.task import Task
 
-__all__ = ["TASKS"]
-
 TASKS: Final[dict[str, Task]] = {
     task.name: task
     for module in (weather, money, shop, rail, reading)

@@ -21,8 +21,6 @@ from tests.desk.tasks.task import (
     text,
 )
 
-__all__ = ["TASKS"]
-
 RATES = "Frankfurter, OpenAPI document of api.frankfurter.dev (MIT)"
 STRIPE = "Stripe, charges of its API reference and OpenAPI document (MIT)"
 

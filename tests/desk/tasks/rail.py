@@ -21,8 +21,6 @@ from tests.desk.tasks.task import (
     text,
 )
 
-__all__ = ["TASKS"]
-
 BOARDS = "Deutsche Bahn Fahrplan-Free v1, APIs-guru openapi-directory (CC0 collection)"
 CENTRES = "Deutsche Bahn Reisezentren v1, APIs-guru openapi-directory (CC0 collection)"
 

@@ -21,8 +21,6 @@ from tests.desk.tasks.task import (
     text,
 )
 
-__all__ = ["TASKS"]
-
 WIKI = "Wikimedia REST API 1.0.0, APIs-guru openapi-directory (CC0 collection)"
 COMICS = "xkcd 1.0.0, APIs-guru openapi-directory (CC0 collection)"
 GITHUB = "GitHub REST API, issues of its OpenAPI document (MIT)"

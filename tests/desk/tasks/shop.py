@@ -22,8 +22,6 @@ from tests.desk.tasks.task import (
     text,
 )
 
-__all__ = ["TASKS"]
-
 SOURCE = "Swagger Petstore 3.0, openapi.yaml of its repository (Apache-2.0)"
 
 

@@ -8,25 +8,6 @@ from typing import Any
 
 from negotiation.need import Need
 
-__all__ = [
-    "Absent",
-    "Case",
-    "Failure",
-    "Fault",
-    "Json",
-    "Task",
-    "Tool",
-    "array",
-    "boolean",
-    "choice",
-    "complete",
-    "integer",
-    "mapping",
-    "number",
-    "open_object",
-    "text",
-]
-
 Json = dict[str, Any]
 
 

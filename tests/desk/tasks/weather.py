@@ -20,8 +20,6 @@ from tests.desk.tasks.task import (
     text,
 )
 
-__all__ = ["TASKS"]
-
 METEO = (
     "Open-Meteo, openapi.yml and openapi/elevation.yml of its repository (CC BY 4.0)"
 )

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Agent", "running"]
-
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 

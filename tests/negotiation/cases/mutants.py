@@ -6,8 +6,6 @@ import ast
 from collections.abc import Callable, Iterator
 from functools import partial
 
-__all__ = ["mutants"]
-
 Change = Callable[[], ast.AST]
 
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -12,8 +12,6 @@ from negotiation.rules.rules import own_terms, propose
 from tests.negotiation.cases.table import Pair, by_rules, obj
 from tests.negotiation.formats import BINARY, XML, Format
 
-__all__ = ["PAIRS", "SEED_DOCUMENT"]
-
 VECTORS = Path(__file__).parent.parent.parent / "vectors" / "negotiation"
 SEED_DOCUMENT = (VECTORS / "seed_product_full.md").read_text(encoding="utf-8")
 

@@ -17,8 +17,6 @@ from negotiation.need import Capability
 from negotiation.rules.rules import write_from_text
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
-__all__ = ["VALIDATOR", "Pair", "Table", "agree", "by_rules", "obj"]
-
 VALIDATOR = JsonschemaValidator()
 
 

@@ -37,8 +37,6 @@ from tests.negotiation.conversations.journal import Journal
 from tests.negotiation.conversations.letters import Letter
 from tests.negotiation.conversations.tempers import Last, Temper
 
-__all__ = ["DIALOGUE_LIMITS", "Bound", "Post"]
-
 DIALOGUE_LIMITS = DialogueLimits(
     max_rounds=6, max_reports=3, max_repairs=2, max_matters=4, max_ignored=4
 )

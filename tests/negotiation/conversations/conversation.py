@@ -17,8 +17,6 @@ from tests.negotiation.conversations.liar import Liar
 from tests.negotiation.conversations.side import Phase, Side
 from tests.negotiation.conversations.tempers import WILLING
 
-__all__ = ["Conversation", "Fault"]
-
 MAX_CONNECTIONS: Final = 6
 LONGEST: Final = 1_000.0
 "Seconds after which nothing at all may still be open."

@@ -11,18 +11,6 @@ from tests.negotiation.conversations.conversation import Conversation
 from tests.negotiation.conversations.forging import CHANGES, LIES, Change, Lie, Raw
 from tests.negotiation.conversations.letters import Sort
 
-__all__ = [
-    "FAULTS",
-    "PLANS",
-    "Alter",
-    "Break",
-    "Fault",
-    "Inject",
-    "Move",
-    "Owner",
-    "Wait",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Break:

@@ -11,20 +11,6 @@ from hypothesis import strategies as st
 from anp.wire.frames import ProtocolType
 from tests.negotiation.conversations.letters import Letter, Sort, framed
 
-__all__ = [
-    "ACCEPTING",
-    "CHANGES",
-    "EVERY_CHANGE",
-    "EVERY_LIE",
-    "GENERATED",
-    "HAGGLING",
-    "LIES",
-    "Change",
-    "Lie",
-    "Raw",
-    "Wire",
-]
-
 LARGE: Final = "x" * 300_000
 "Over the limit of every text of a message (ANP-Q30)."
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from negotiation.errors import FailureKind
 from tests.negotiation.conversations.letters import Letter
 
-__all__ = ["Journal", "Tally"]
-
 
 @dataclass(slots=True)
 class Tally:

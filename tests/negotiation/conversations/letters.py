@@ -9,8 +9,6 @@ from typing import Final
 
 from anp.wire.frames import Frame, ProtocolType, encode_frame
 
-__all__ = ["MAX_WAITING", "Condition", "Letter", "Link", "Sort", "framed"]
-
 MAX_WAITING: Final = 64
 "Letters that a fault may pile up for one side; honest sides never come near."
 

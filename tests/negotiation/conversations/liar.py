@@ -11,8 +11,6 @@ from tests.negotiation.conversations.shelf import Shelf
 from tests.negotiation.conversations.side import Phase
 from tests.negotiation.conversations.tempers import WILLING
 
-__all__ = ["Liar"]
-
 
 class Liar:
     """Opens connections and takes letters; its lies are injected into the link."""

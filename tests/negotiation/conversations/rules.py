@@ -6,8 +6,6 @@ from negotiation.exchange.machine import Machine
 from negotiation.exchange.reactions import END_STATES
 from negotiation.messages import Status
 
-__all__ = ["check_ended", "check_numbers"]
-
 
 def check_ended(machine: Machine, now: float) -> None:
     """Whatever comes after the end has no effect."""

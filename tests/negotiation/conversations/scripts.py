@@ -9,8 +9,6 @@ from tests.negotiation.conversations.conversation import Conversation
 from tests.negotiation.conversations.journal import Tally
 from tests.negotiation.conversations.tempers import WILLING, Temper
 
-__all__ = ["MAX_STEPS", "TEMPERS", "played"]
-
 COUNTERS_ONCE = replace(WILLING, counters=1)
 LATE = replace(WILLING, ahead=False)
 FLAWED = replace(WILLING, flaws=1)

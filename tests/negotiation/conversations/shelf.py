@@ -7,8 +7,6 @@ import json
 from cache.errors import RecordError
 from cache.records.records import DocumentRecord
 
-__all__ = ["Shelf"]
-
 
 class Shelf:
     """Documents as the bytes of their records, and the halves for them."""

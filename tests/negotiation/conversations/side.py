@@ -39,8 +39,6 @@ from tests.negotiation.conversations.rules import check_ended, check_numbers
 from tests.negotiation.conversations.shelf import Shelf
 from tests.negotiation.conversations.tempers import WILLING
 
-__all__ = ["LIMITS", "Phase", "Side"]
-
 LIMITS = NegotiationLimits(max_rounds=4, max_ignored=2)
 
 HANDSHAKE_TIMEOUT = 10.0

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from negotiation.mind import Accept, Counter, Reject, Verdict
 
-__all__ = ["WILLING", "Last", "Temper"]
-
 
 class Last(StrEnum):
     """What a mind says when it has countered often enough."""

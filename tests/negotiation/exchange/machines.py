@@ -12,21 +12,6 @@ from negotiation.exchange.reactions import NegotiationState
 from negotiation.mind import Accept
 from negotiation.need import Role
 
-__all__ = [
-    "ERROR",
-    "GENERATED",
-    "OTHER",
-    "TEXT",
-    "accepted_requester",
-    "accepting_provider",
-    "events",
-    "failure",
-    "provider",
-    "requester",
-    "sent",
-    "turn",
-]
-
 TEXT = "# 需求\nadd two numbers\n\r\n\ttrailing blanks  \n"
 OTHER = "# Need\nadd numbers, in our terms\n"
 GENERATED = b'{"action": "codeGeneration", "status": "generated"}'

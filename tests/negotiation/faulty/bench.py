@@ -14,8 +14,6 @@ from tests.negotiation.faulty.corpus import CORPUS
 from tests.negotiation.faulty.faults import Faulty, faulty
 from tests.negotiation.inprocess import InProcessHalf
 
-__all__ = ["Counts", "chosen", "found_by", "measure"]
-
 SEED = 15
 
 

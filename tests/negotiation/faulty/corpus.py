@@ -18,8 +18,6 @@ from negotiation.rules.rules import own_terms, propose
 from tests.negotiation.cases.pairs import PAIRS as RULES
 from tests.negotiation.cases.table import Pair, by_rules, obj
 
-__all__ = ["CORPUS", "link"]
-
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
 COUNT = {"type": "integer"}

@@ -21,8 +21,6 @@ from negotiation.schema.variants import Path, leaves, schema_at
 from negotiation.strict_json import Json
 from tests.negotiation.cases.table import Pair
 
-__all__ = ["Faulty", "faulty"]
-
 HELP = """
 
 def spoiled(value, path, change):

@@ -14,8 +14,6 @@ from sandbox.language.policy import compile_half
 from sandbox.worker.worker import CapabilityCall, fresh_globals
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator
 
-__all__ = ["FencedHalf", "prepare", "settle"]
-
 
 class FencedHalf(InProcessHalf):
     """A half with the names that a worker gives it, and no others.

@@ -31,22 +31,6 @@ from negotiation.trial.acceptance import check_half, prepare_half
 from negotiation.trial.trial import Findings
 from tests.negotiation.inprocess import InProcessHalf, JsonschemaValidator, findings
 
-__all__ = [
-    "Contact",
-    "Rejected",
-    "ScriptedModel",
-    "Tool",
-    "call",
-    "check_schema",
-    "failing",
-    "link",
-    "meet",
-    "offer_answer",
-    "prepared",
-    "proposal",
-    "reply_answer",
-]
-
 SHAPES = {"each", "fallbacks", "pages", "joins", "again", "fails"}
 
 Tool = Callable[[dict[str, Any]], Json]

@@ -18,7 +18,8 @@ from negotiation.need import Capability, Need
 from negotiation.rules.fit import Fit, fit_provider
 from negotiation.rules.halves import write_half
 from negotiation.rules.literals import literal
-from negotiation.schema.mapping import Mismatch, compare
+from negotiation.schema.mapping import compare
+from negotiation.schema.plan import Mismatch
 from negotiation.schema.terms import Drop
 from tests.clauses import clause
 from tests.negotiation.inprocess import InProcessHalf, findings

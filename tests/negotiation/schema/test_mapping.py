@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from negotiation.schema.mapping import Mismatch, compare
-from negotiation.schema.plan import Keep, Plan, PlanError
+from negotiation.schema.mapping import compare
+from negotiation.schema.plan import Keep, Mismatch, Plan, PlanError
 from negotiation.schema.terms import Drop, MappingProof, normal_name
 from tests.negotiation.inprocess import findings
 from tests.negotiation.schema.schema_strategies import (

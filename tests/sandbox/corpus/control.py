@@ -33,8 +33,6 @@ from tests.sandbox.escapes import (
     attempts,
 )
 
-__all__ = ["RECORD", "main"]
-
 RECORD = CORPUS / "control.json"
 "Where the effects seen are recorded."
 

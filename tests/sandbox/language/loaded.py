@@ -12,10 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from sandbox.errors import Finding
+from sandbox.language.facades.log import CappedLog
 from sandbox.language.policy import compile_half
-from sandbox.worker.worker import CappedLog, fresh_globals
-
-__all__ = ["fenced", "findings_of", "outcome_fenced", "outcome_plain", "reasons_of"]
+from sandbox.worker.worker import fresh_globals
 
 _PLAIN_NAME = "plain_snippet"
 

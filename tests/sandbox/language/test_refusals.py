@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from sandbox.errors import Finding
-from sandbox.language.facades.log import MAX_LOG
+from sandbox.language.facades.log import MAX_LOG, CappedLog
 from sandbox.language.policy import MAX_SOURCE, compile_half
-from sandbox.worker.worker import CappedLog, _Worker
+from sandbox.worker.worker import _Worker
 from tests.sandbox.language.loaded import (
     fenced,
     findings_of,

@@ -25,8 +25,9 @@ from sandbox.lock.lockdown import (
     LockDownError,
     level_of,
 )
-from sandbox.processes.process import ForkServer, WorkerProcess, measure_isolation
+from sandbox.processes.process import ForkServer, measure_isolation
 from sandbox.processes.self_test import self_test
+from sandbox.processes.worker_process import WorkerProcess
 from tests.sandbox.plain_worker import PLAIN
 
 MEMORY = 256 * 1024 * 1024

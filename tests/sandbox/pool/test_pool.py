@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from sandbox.errors import CapabilityFailure, SandboxError
+from sandbox.pool.config import SandboxConfig
 from sandbox.pool.history import QuarantineConfig
-from sandbox.pool.pool import Module, Sandbox, SandboxConfig
+from sandbox.pool.module import Module
+from sandbox.pool.pool import Sandbox
 from sandbox.processes.process import ForkServer
 from tests.clauses import clause
 from tests.sandbox.sources import MISBEHAVING, PROVIDER, REQUESTER

@@ -8,7 +8,9 @@ import os
 import pytest
 
 from sandbox.errors import SandboxError
-from sandbox.pool.pool import Module, Sandbox, SandboxConfig
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.module import Module
+from sandbox.pool.pool import Sandbox
 from sandbox.pool.shares import NICE, OWNER, Rank, Share, current_share
 from tests.sandbox.sources import MISBEHAVING
 from tests.waiting import until

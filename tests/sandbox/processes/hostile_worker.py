@@ -11,8 +11,6 @@ from typing import Any, NoReturn
 from sandbox.frames import pack
 from sandbox.worker.channel import serve_frames
 
-__all__ = ["HOSTILE", "TRICKS", "serve"]
-
 HOSTILE = "tests.sandbox.processes.hostile_worker:serve"
 "The kind for `ForkServer`."
 

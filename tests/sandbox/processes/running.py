@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["left_behind"]
-
 PATIENCE = 15.0
 "Seconds until a process that stays counts as left behind; generous, for busy machines."
 

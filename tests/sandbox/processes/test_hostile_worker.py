@@ -16,9 +16,11 @@ import pytest
 
 from sandbox.errors import SandboxError
 from sandbox.frames import pack
-from sandbox.pool.pool import Module, Sandbox, SandboxConfig
-from sandbox.processes.process import ForkServer, WorkerProcess
-from sandbox.processes.worker_process import Conversation
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.module import Module
+from sandbox.pool.pool import Sandbox
+from sandbox.processes.process import ForkServer
+from sandbox.processes.worker_process import Conversation, WorkerProcess
 from tests.sandbox.processes.hostile_worker import HOSTILE, TRICKS
 from tests.sandbox.processes.running import left_behind
 

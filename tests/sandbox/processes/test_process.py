@@ -18,8 +18,8 @@ import pytest_asyncio
 from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import UNTESTED
 from sandbox.processes.control import Control, Message, control_pair
-from sandbox.processes.process import ForkServer, WorkerProcess
-from sandbox.processes.worker_process import Ending
+from sandbox.processes.process import ForkServer
+from sandbox.processes.worker_process import Ending, WorkerProcess
 from tests.sandbox.plain_worker import PLAIN, UNLOCKED
 
 MEMORY = 256 * 1024 * 1024

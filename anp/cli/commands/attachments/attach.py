@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+from click import Context
 
 from anp.cli.client import home_of
 from anp.cli.commands.attachments.attached import tell_daemon
@@ -32,7 +33,7 @@ from anp.cli.commands.attachments.options import (
     YES,
     AttachOption,
 )
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import Settings, fail, print_one, progress
 from anp.errors import CallError, ErrorKind
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from anp.sidecar.attachments import AttachmentSpec
     from anp.sidecar.attachments.listing import ToolListing
     from anp.sidecar.home.home import Home
-
-__all__ = ["attach_app"]
 
 attach_app = Commands(help="Attach the programs of your agent.")
 Fields = dict[str, Any]

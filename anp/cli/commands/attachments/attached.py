@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from click import Context
+
 from anp.cli.client import Client, home_of, load_settings
-from anp.cli.grammar import Commands, Context
+from anp.cli.grammar import Commands
 from anp.cli.options import Json
 from anp.cli.output import Column, Settings, print_list, print_one, progress
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.home.home import Home
-
-__all__ = ["attachments_app", "tell_daemon"]
 
 attachments_app = Commands(help="Attached programs: list, remove.")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from click import Context
+
 from anp.cli.client import client_of, segment
-from anp.cli.grammar import Commands, Context
+from anp.cli.grammar import Commands
 from anp.cli.input import read_data
 from anp.cli.options import Capability, Data, Json
 from anp.cli.output import Column, print_json, print_list
 from anp.errors import CallError, ErrorKind
-
-__all__ = ["capabilities_app"]
 
 capabilities_app = Commands(help="Attached capabilities: list, show, test.")
 

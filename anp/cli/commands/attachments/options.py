@@ -9,22 +9,6 @@ from typing import Any
 
 from anp.errors import CallError, ErrorKind
 
-__all__ = [
-    "ACCESS",
-    "CAPABILITIES",
-    "DOCUMENT",
-    "ENV",
-    "EXPOSE",
-    "HINTS",
-    "NAME",
-    "OAUTH",
-    "PATH",
-    "TEXT",
-    "YES",
-    "Form",
-    "AttachOption",
-]
-
 
 def _pairs(flag: str, given: list[str] | None) -> dict[str, str]:
     pairs = {}

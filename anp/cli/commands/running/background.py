@@ -14,14 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
+from click import Context
+
 from anp.cli.client import home_of
-from anp.cli.grammar import Commands, Context, Option
+from anp.cli.grammar import Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import print_bytes, print_one
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.home.home import Home
-
-__all__ = ["find_daemon", "register", "start_in_background"]
 
 MAX_LOG: Final = 10 * 1024 * 1024
 "Bytes of a log that the next start in the background still appends to."

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Final
 
+from click import Context
+
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.negotiations import decide_negotiation
 from anp.cli.completion import complete_waiting
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Json, Note
 from anp.cli.output import Column, print_list, print_one, shown_did, visible, when
 from anp.errors import CallError, ErrorKind
-
-__all__ = ["Waiting", "find_waiting", "register", "ways"]
 
 VERDICTS: Final = ("accept", "reject", "edit")
 

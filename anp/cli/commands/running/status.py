@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from click import Context
+
 from anp.cli.client import client_of, home_of
 from anp.cli.commands.running.decisions import Waiting, find_waiting, ways
-from anp.cli.grammar import Commands, Context
+from anp.cli.grammar import Commands
 from anp.cli.options import Json
 from anp.cli.output import Line, print_one, shown_did, when
-
-__all__ = ["register"]
 
 
 def register(app: Commands) -> None:

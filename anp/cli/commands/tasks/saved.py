@@ -11,8 +11,6 @@ from pathlib import Path
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.files.names import names_for
 
-__all__ = ["save_file"]
-
 
 def save_file(
     folder: Path,

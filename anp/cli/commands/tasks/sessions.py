@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from click import Context
+
 from anp.cli.client import client_of, segment
 from anp.cli.commands.tasks.tasks import print_tasks
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.options import Json
 from anp.cli.output import Column, print_bytes, print_list, print_one, when
 from anp.interaction.elements import party_name
-
-__all__ = ["register"]
 
 sessions_app = Commands(help="Conversations that tasks belong to.")
 

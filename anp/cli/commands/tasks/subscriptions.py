@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.input import read_data
 from anp.cli.options import Json
 from anp.cli.output import Column, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
-
-__all__ = ["register"]
 
 LOOK = 1.0
 "Seconds between two looks for new runs."

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
+from click import Context
+
 from anp.cli.client import Client, client_of, segment
 from anp.cli.commands.tasks.watch import TaskWatch, end_of
 from anp.cli.completion import complete_task
-from anp.cli.grammar import Argument, Commands, Context, Option
+from anp.cli.grammar import Argument, Commands, Option
 from anp.cli.input import read_data, read_input
 from anp.cli.options import Json
 from anp.cli.output import Column, Line, print_list, print_one, progress, when
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import party_name
-
-__all__ = ["print_tasks", "register"]
 
 MAX_INLINE = 1024 * 1024
 "Bytes of all files that go in the message itself; larger ones follow by themselves."

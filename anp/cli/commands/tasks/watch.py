@@ -17,8 +17,6 @@ from anp.cli.commands.tasks.saved import save_file
 from anp.cli.output import json_line, progress, visible
 from anp.errors import CallError, ErrorKind
 
-__all__ = ["TaskWatch", "end_of"]
-
 PATIENCE: Final = 60.0
 "Seconds for which a watcher waits for a daemon that went away."
 

@@ -14,8 +14,6 @@ from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.door.issuer import BadToken, Issuer
 from anp.sidecar.a2a.door.tokens import TokenBook, bearer_of
 
-__all__ = ["A2aDoor", "CallerPace", "NotAdmitted"]
-
 EVERYBODY: Final = A2aCaller(name="everybody")
 "The caller of a face that asks for no token."
 

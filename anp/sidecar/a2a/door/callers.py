@@ -8,8 +8,6 @@ from anp.interaction.elements import LOCAL
 from anp.sidecar.tasks.choice import Reach
 from sandbox.pool.shares import Rank, Share
 
-__all__ = ["A2aCaller"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class A2aCaller:

@@ -19,8 +19,6 @@ from urllib.parse import quote
 from anp.interaction.elements import JWT
 from anp.sidecar.a2a.door.callers import A2aCaller
 
-__all__ = ["ALGORITHMS", "BadToken", "Issuer", "IssuerRules", "KeyData"]
-
 logger = logging.getLogger(__name__)
 
 ALGORITHMS: Final[Mapping[str, tuple[str, str | None]]] = {

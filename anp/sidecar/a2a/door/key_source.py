@@ -8,11 +8,10 @@ from typing import Final
 
 from anp.errors import ConfigError
 from anp.extras import missing
-from anp.identity.web.fetcher import Fetcher, FetchError
+from anp.identity.web.fetcher import Fetcher
+from anp.identity.web.guard import FetchError
 from anp.sidecar.a2a.door.issuer import Issuer, IssuerRules, KeyData
 from anp.sidecar.config.a2a import A2aConfig
-
-__all__ = ["make_issuer"]
 
 MAX_SIZE: Final = 1024 * 1024
 "Largest key set, in bytes."

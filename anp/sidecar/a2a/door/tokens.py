@@ -16,8 +16,6 @@ from pydantic.dataclasses import dataclass
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.home.home import Home, write_atomic
 
-__all__ = ["TokenBook", "bearer_of", "token_book"]
-
 logger = logging.getLogger(__name__)
 
 FILE: Final = "a2a-tokens.json"

@@ -24,8 +24,6 @@ from anp.sidecar.api.dashboard.visits import (
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["HEADERS", "Dashboard", "is_open"]
-
 Opener = Callable[[], Awaitable[str]]
 "Returns an origin such as `http://127.0.0.1:8484`."
 

@@ -11,15 +11,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-__all__ = [
-    "CODE_LIFETIME",
-    "COOKIE_LIFETIME",
-    "PAGE_HEADER",
-    "Visits",
-    "cookie_counts",
-    "cookie_name",
-]
-
 CODE_LIFETIME: Final = 300.0
 "Seconds for which a link can be opened, once."
 

@@ -47,12 +47,10 @@ from anp.sidecar.calls.events import Event
 from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.config.lookup import need_of, protocol_of
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.library.views import view_of
+from anp.sidecar.library.state import view_of
 from anp.sidecar.tasks.known import Maker, maker_of
 from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
 from negotiation.need import Need
-
-__all__ = ["Call", "CallBody", "CallOperations", "may_see", "may_see_event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

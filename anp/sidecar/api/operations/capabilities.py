@@ -14,12 +14,10 @@ from anp.errors import CallError, ErrorKind, UnknownError
 from anp.sidecar.api.requests import EmptyBody
 from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.library.views import view_of
+from anp.sidecar.library.state import view_of
 from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability
-
-__all__ = ["CapabilityOperations"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from anp.sidecar.calls.events import Event
 from anp.sidecar.config.offers import extensions
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.health import Readiness, readiness
-from anp.sidecar.library.views import view_of
+from anp.sidecar.library.state import view_of
 from anp.sidecar.minds.models import budget_limits
 from anp.sidecar.minds.spend import MAX_DAYS, Spend, first_day, spend_of
 from anp.sidecar.operation import Reloaded, reload_daemon
@@ -39,8 +39,6 @@ from anp.sidecar.telemetry.metrics_text import CONTENT_TYPE, metrics_text
 from anp.version import daemon_version
 from cache.records.records import Count
 from negotiation.llm.asking.budget import utc_day
-
-__all__ = ["DaemonOperations"]
 
 DAYS = Query(
     name="days",

@@ -17,12 +17,10 @@ from anp.sidecar.api.table import JSON_TYPE, STRICT, LocalScope, Media, get, pos
 from anp.sidecar.bundles.format import MAX_BUNDLE
 from anp.sidecar.consensus.registry import KnownProtocol
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.library.views import view_of
+from anp.sidecar.library.state import view_of
 from cache.records.records import AgreementRole as StoredRole
 from cache.records.records import Count, Hash
 from negotiation.need import Role
-
-__all__ = ["DistributionOperations"]
 
 HALF = replace(ROLE, text="Only the code for this role; both roles when left out.")
 PEER = peer_query("The peer: name, DID or `URL#DID`.")

@@ -19,8 +19,6 @@ from anp.sidecar.files.sealed_file import BLOCK, SealedWriter
 from anp.sidecar.files.spool import KeptFile, NoRoom, Spool
 from anp.sidecar.files.transfers import FileFailed, FileTransfers
 
-__all__ = ["FileOperations", "file_answer"]
-
 MAX_UPLOADS: Final = 8
 "Uploads that are taken at a time."
 

@@ -32,8 +32,6 @@ from anp.sidecar.attachments.requester import Question
 from anp.sidecar.calls.events import Event
 from anp.sidecar.daemon import Daemon
 
-__all__ = ["InboxOperations"]
-
 MAX_WAIT: Final = 300
 "Most seconds for which one request waits."
 

@@ -21,13 +21,12 @@ from anp.sidecar.api.operations.groups.approvals import GroupApproval, GroupAppr
 from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch
 from anp.sidecar.api.table import STRICT, LocalScope, get, post
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.library.views import AgreementWithTests, Library, V, view_of
+from anp.sidecar.library.state import view_of
+from anp.sidecar.library.views import AgreementWithTests, Library, V
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.records.records import AgreementRole, Count, Hash
 from negotiation.document.reader import read_requirement
 from negotiation.errors import APPROVAL_PENDING
-
-__all__ = ["Negotiation", "NegotiationOperations"]
 
 MAX_ABOUT = 400
 "Most characters of a peer's requirement in a list of negotiations."

@@ -15,38 +15,13 @@ from anp.sidecar.api.requests import (
 from anp.sidecar.api.table import STRICT
 from anp.sidecar.broadcast.broadcaster import Receipt
 from anp.sidecar.consensus.written.heard import HeardEntry
-from anp.sidecar.library.views import Agreement, view_of
+from anp.sidecar.library.state import view_of
+from anp.sidecar.library.views import Agreement
 from anp.sidecar.peers.contacts import Trouble
 from anp.sidecar.peers.directory import KnownPeer
 from cache.records.peers import PeerState
 from cache.records.records import Count, Hash
 from negotiation.need import Capability
-
-__all__ = [
-    "AddBody",
-    "AnnouncedPeer",
-    "AskBody",
-    "DescribedCapability",
-    "ForgottenPeer",
-    "FoundPeer",
-    "FoundPeers",
-    "EmittedEvent",
-    "HeardEntries",
-    "Receipts",
-    "NameBody",
-    "NamedPeer",
-    "NamedUrl",
-    "OfferedProtocol",
-    "Offers",
-    "Peer",
-    "PeerAnswer",
-    "PeerDescription",
-    "Peers",
-    "RemovedName",
-    "RuledPeer",
-    "TrustedPeer",
-    "problem_fields",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

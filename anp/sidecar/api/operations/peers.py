@@ -45,7 +45,8 @@ from anp.sidecar.api.requests import (
 from anp.sidecar.api.table import LocalScope, Query, get, integer_of, post
 from anp.sidecar.calls.question import ask_list
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.library.views import Library, view_of
+from anp.sidecar.library.state import view_of
+from anp.sidecar.library.views import Library
 from cache.errors import StoreUnavailable
 from cache.records.peers import PeerState
 from cache.records.records import AgreementRole
@@ -53,8 +54,6 @@ from negotiation.errors import SchemaError
 from negotiation.need import Capability
 from negotiation.schema.intake import inlined
 from negotiation.schema.samples import example_of
-
-__all__ = ["PeerOperations"]
 
 PEER = peer_query("Name, DID, URL or `URL#DID`.", required=True)
 AFTER = Query(

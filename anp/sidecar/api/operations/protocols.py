@@ -26,7 +26,7 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.library.prune_rules import DEFAULT_AGE
 from anp.sidecar.library.retest import Retester
 from anp.sidecar.library.revocation import Approved, ProtocolDesk, Pruned, Revoked
-from anp.sidecar.library.state import STATES
+from anp.sidecar.library.state import STATES, view_of
 from anp.sidecar.library.views import (
     MAX_PAGE,
     PAGE,
@@ -36,12 +36,9 @@ from anp.sidecar.library.views import (
     ProtocolDetails,
     UsageCounts,
     find_hash,
-    view_of,
 )
 from anp.sidecar.library.written import written_details, written_rows
 from cache.records.records import MAX_REASON, AgreementRole, Count, Hash
-
-__all__ = ["ROLE", "ProtocolOperations"]
 
 MAX_AFTER = 4096
 "Longest place in the list, in characters."

@@ -31,11 +31,8 @@ from anp.sidecar.api.table import LocalScope, Media, get, integer_of, post
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.delivery.attempts import Letter
-from anp.sidecar.tasks.known import KnownTask
-from anp.sidecar.tasks.sessions import NoTask, utc_now
+from anp.sidecar.tasks.known import KnownTask, NoTask, utc_now
 from cache.parts.logs import Log
-
-__all__ = ["SessionOperations"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,6 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.subscriptions.kept import Kept, KeptRun, Order
 from anp.sidecar.tasks.known import Maker, NoTask, maker_of
 
-__all__ = ["SubscriptionOperations"]
-
 MAKERS = {Maker.AGENT: "agent", Maker.OWNER: "owner", Maker.PEER: "peer"}
 
 PAGE_OF_RUNS = (

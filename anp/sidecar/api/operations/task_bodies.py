@@ -19,21 +19,6 @@ from anp.sidecar.api.requests import LongText, PeerName
 from anp.sidecar.api.table import STRICT
 from anp.sidecar.files.spool import KeptFile
 
-__all__ = [
-    "ContentBody",
-    "DependencyBody",
-    "GroupId",
-    "MessageBody",
-    "PartBody",
-    "StartBody",
-    "SubtaskBody",
-    "WaitBody",
-    "WaitedTasks",
-    "contents_of",
-    "parts_of",
-    "plan_of",
-]
-
 GroupId = Annotated[str, Field(pattern=r"\A[A-Za-z0-9_-]{1,64}\z")]
 
 OwnId = Annotated[str, Field(min_length=1, max_length=64)]

@@ -27,17 +27,6 @@ from anp.sidecar.tasks.chronicle import ContentPlace, Told, question_in
 from anp.sidecar.tasks.known import KnownTask, Maker, maker_of
 from anp.sidecar.tasks.work.worker import SCHEMA, URL
 
-__all__ = [
-    "NEWEST",
-    "TaskDetails",
-    "TaskPage",
-    "TaskView",
-    "event_of",
-    "made_by",
-    "seconds",
-    "task_view",
-]
-
 NEWEST = 20
 "Messages that are shown with a task."
 

@@ -51,15 +51,6 @@ from anp.sidecar.daemon import Daemon
 from anp.sidecar.tasks.chronicle import Chronicle, ContentPlace
 from anp.sidecar.tasks.known import KnownTask, Maker, NoTask, maker_of
 
-__all__ = [
-    "LAST_EVENT_ID",
-    "PAGE_OF_IDS",
-    "TaskOperations",
-    "after_of",
-    "check_room",
-    "may_see_own",
-]
-
 INLINE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 "Formats that a browser may show; all others are offered to be saved."
 

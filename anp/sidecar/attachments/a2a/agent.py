@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from a2a.client import Client
     from a2a.types.a2a_pb2 import AgentCard, AgentSkill
 
-__all__ = ["A2aService"]
-
 logger = logging.getLogger(__name__)
 
 WELL_KNOWN = "/.well-known/agent-card.json"

@@ -13,8 +13,6 @@ import httpx2
 
 from anp.sidecar.attachments.http.endpoint import TooLargeError
 
-__all__ = ["UNLIMITED", "limit_events"]
-
 UNLIMITED: Final = 2**63
 "Most bytes of an answer that is limited here and nowhere else."
 

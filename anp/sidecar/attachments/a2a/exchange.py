@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from a2a.client import Client
     from a2a.types.a2a_pb2 import SendMessageRequest, StreamResponse
 
-__all__ = ["TaskTalk"]
-
 logger = logging.getLogger(__name__)
 
 FIRST_POLL = 0.1

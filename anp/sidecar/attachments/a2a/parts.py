@@ -16,8 +16,6 @@ from anp.sidecar.attachments.part_json import FOLDERS, MAX_NAME
 if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Part as A2aPart
 
-__all__ = ["PART", "a2a_parts", "file_part", "join_files", "parts_of"]
-
 PART: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {

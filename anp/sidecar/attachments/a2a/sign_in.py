@@ -22,8 +22,6 @@ from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
 from anp.sidecar.attachments.urls import Url, is_loopback, join_url, parse_url
 from negotiation.errors import JsonError
 
-__all__ = ["OAuthTokens", "secret_wanted", "sign_in", "token_place"]
-
 MAX_ANSWER: Final = 256 * 1024
 "Largest answer of the address for tokens, in bytes."
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from a2a.types.a2a_pb2 import Artifact, StreamResponse, Task, TaskStatus
     from a2a.types.a2a_pb2 import Part as A2aPart
 
-__all__ = ["News", "TaskRecord", "failure_of", "is_over"]
-
 COMPLETED = "TASK_STATE_COMPLETED"
 OVER = frozenset(
     {

@@ -14,8 +14,6 @@ from anp.sidecar.attachments.urls import Url
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["HttpAnswer", "OpenAnswer", "is_json"]
-
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:

@@ -16,8 +16,6 @@ from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.part_json import BINARY, FILE, bytes_of
 from negotiation.exact_numbers import write_json
 
-__all__ = ["MEDIA_TYPE", "MULTIPART", "file_body", "form_schema", "multipart_body"]
-
 MULTIPART: Final = "multipart/form-data"
 
 MEDIA_TYPE: Final = re.compile(

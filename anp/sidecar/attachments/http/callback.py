@@ -44,8 +44,6 @@ from anp.sidecar.attachments.tool_errors import status_in
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 
-__all__ = ["CallbackService", "sign"]
-
 logger = logging.getLogger(__name__)
 
 ACCEPTED = 202

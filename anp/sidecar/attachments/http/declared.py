@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from anp.sidecar.attachments.http.openapi import OpenApiError
+from anp.sidecar.attachments.declaration import DeclaredCapability
+from anp.sidecar.attachments.http.openapi_schema import OpenApiError
 from anp.sidecar.attachments.http.operations import (
     ANY_OBJECT,
     Body,
@@ -16,9 +17,6 @@ from anp.sidecar.attachments.http.operations import (
 )
 from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.listing import Tool
-from anp.sidecar.attachments.spec import DeclaredCapability
-
-__all__ = ["as_operation", "as_tool", "read_tool", "wrap"]
 
 WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE"})
 "Methods that send arguments in the query."

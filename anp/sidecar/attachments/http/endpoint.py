@@ -22,17 +22,6 @@ from anp.sidecar.attachments.spec import AttachmentSpec, Credentials, read_crede
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from anp.wire.messages import format_ns
 
-__all__ = [
-    "CALLER_HEADER",
-    "DEADLINE_HEADER",
-    "CallContext",
-    "HttpEndpoint",
-    "NOT_SENT",
-    "TooLargeError",
-    "deadline_text",
-    "tls_of",
-]
-
 CALLER_HEADER = "Anpd-Caller"
 "Header with the DID of the peer a call is made for."
 

@@ -31,8 +31,6 @@ from anp.sidecar.attachments.http.operations import (
 from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.part_json import FILE
 
-__all__ = ["OpenApiError", "OpenApi", "read_openapi"]
-
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 "Methods that become capabilities; OPTIONS and TRACE are about HTTP itself."
 

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from anp.errors import AnpError
 
-__all__ = ["OpenApiError", "References", "SchemaReader"]
-
 MAX_NODES = 4_000
 "Most values in one schema once its `$ref` are replaced; peers are shown the result."
 

@@ -18,21 +18,6 @@ from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.listing import Tool
 from negotiation.exact_numbers import write_json
 
-__all__ = [
-    "ANY_OBJECT",
-    "BYTES_OUTPUT",
-    "Body",
-    "HttpOperation",
-    "Parameter",
-    "HttpRequest",
-    "STREAM_OUTPUT",
-    "STYLES",
-    "accepted_types",
-    "is_bytes",
-    "output_of",
-    "build_request",
-]
-
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
 'Output schema where none is said; what is no object comes as `{"result": …}`.'
 

@@ -23,8 +23,6 @@ from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisedAttachment, wait_at_most
 from anp.sidecar.attachments.urls import Url, parse_url
 
-__all__ = ["RemoteAttachment", "Service"]
-
 logger = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT = 3.0

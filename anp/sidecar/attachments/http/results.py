@@ -20,8 +20,6 @@ from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url
 from negotiation.errors import JsonError
 
-__all__ = ["Later", "ResultReader", "error_of"]
-
 MAX_JOINED: Final = 100_000
 "Most events that are joined for a call of one turn."
 

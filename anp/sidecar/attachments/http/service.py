@@ -22,7 +22,8 @@ from anp.sidecar.attachments.http.endpoint import (
     HttpEndpoint,
     deadline_text,
 )
-from anp.sidecar.attachments.http.openapi import OpenApi, OpenApiError, read_openapi
+from anp.sidecar.attachments.http.openapi import OpenApi, read_openapi
+from anp.sidecar.attachments.http.openapi_schema import OpenApiError
 from anp.sidecar.attachments.http.operations import (
     HttpOperation,
     accepted_types,
@@ -36,8 +37,6 @@ from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
-
-__all__ = ["HttpService"]
 
 WELL_KNOWN = "/openapi.json"
 "Where a service has its document if the owner names none, below the base URL."

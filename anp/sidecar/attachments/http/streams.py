@@ -14,8 +14,6 @@ from anp.sidecar.attachments.attachment import ToolError
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["EVENT", "STREAM_TYPES", "BodyStream", "stream_of"]
-
 EVENTS: Final = "text/event-stream"
 
 STREAM_TYPES: Final = frozenset(

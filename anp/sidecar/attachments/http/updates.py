@@ -11,8 +11,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from anp.errors import CallError
 from anp.sidecar.attachments.assignment import Assignment
 
-__all__ = ["UpdateDesk"]
-
 logger = logging.getLogger(__name__)
 
 TOKEN_BYTES = 32

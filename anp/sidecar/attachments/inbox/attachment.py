@@ -17,8 +17,6 @@ from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
 
-__all__ = ["InboxAttachment"]
-
 
 class InboxAttachment(SupervisedAttachment):
     """Puts calls into the inbox, and waits for the agent's answers.

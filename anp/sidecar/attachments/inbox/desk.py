@@ -18,8 +18,6 @@ from typing import Final
 from anp.errors import ConflictError, UnknownError
 from anp.sidecar.attachments.assignment import Assignment
 
-__all__ = ["LEASE", "Inbox", "InboxEvent", "InboxItem"]
-
 logger = logging.getLogger(__name__)
 
 LEASE: Final = 60.0

@@ -6,8 +6,6 @@ from typing import Any
 
 from negotiation.exact_numbers import write_json
 
-__all__ = ["fenced"]
-
 
 def fenced(content: Any, *, peer: str, mark: str) -> str:
     """Return content of a peer between two lines that it could not foresee.

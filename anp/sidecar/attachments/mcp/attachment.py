@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 from negotiation.errors import JsonError
 from negotiation.strict_json import largest_json
 
-__all__ = ["McpAttachment"]
-
 logger = logging.getLogger(__name__)
 
 CONNECTION_CLOSED = -32000

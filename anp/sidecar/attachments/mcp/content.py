@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 
     from anp.sidecar.attachments.mcp.exchange import PlainText
 
-__all__ = [
-    "TEXT_OUTPUT",
-    "block_part",
-    "content_output",
-    "resource_part",
-]
-
 # Not one property each: every property of an output is a line in every prompt.
 TEXT_OUTPUT: dict[str, Any] = {
     "type": "object",

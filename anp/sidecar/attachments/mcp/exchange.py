@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from anp.sidecar.attachments.mcp.stdio_transport import PipeDispatcher
 
-__all__ = ["CallTalk", "PlainText", "ShortWay", "agree_on_version", "short_way"]
-
 MAX_ROUNDS = 10
 "Times that a server may ask before it answers one request."
 

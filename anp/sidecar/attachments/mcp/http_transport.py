@@ -18,8 +18,6 @@ from anp.sidecar.attachments.urls import parse_url
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["NOT_SENT", "http_transport"]
-
 NOT_SENT = f"not sent {secrets.token_hex(8)}: "
 """Beginning of our words for a request that nobody took, so that nothing has run. No
 server can know them, while any code may be one of its own."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mcp import ClientSession
     from mcp.types import ServerCapabilities
 
-__all__ = ["read_offers"]
-
 logger = logging.getLogger(__name__)
 
 

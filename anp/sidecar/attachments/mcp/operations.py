@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from mcp.types import Prompt
     from mcp.types import Tool as McpTool
 
-__all__ = [
-    "MAX_PAGES",
-    "McpOperation",
-    "McpOutcome",
-    "listed_resources",
-    "of_prompt",
-    "of_resources",
-    "of_tool",
-]
-
 MAX_PAGES = 64
 "Pages of a list that are read; a list that never ends must not hang us."
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mcp.client import ClientRequestContext
     from mcp.types import ElicitRequestParams, ElicitResult
 
-__all__ = ["Asking", "Questions"]
-
 logger = logging.getLogger(__name__)
 
 RELATED_TASK = "io.modelcontextprotocol/related-task"

@@ -30,8 +30,6 @@ from pydantic_core import from_json
 from anp.sidecar.attachments.mcp.watched_transport import with_content
 from anp.sidecar.attachments.supervisor import wait_at_most
 
-__all__ = ["PendingRequest", "ServerPipes", "closed_error"]
-
 logger = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 64

@@ -43,8 +43,6 @@ from anp.sidecar.attachments.mcp.server_pipes import (
 )
 from anp.sidecar.attachments.supervisor import OutputTail
 
-__all__ = ["PipeDispatcher", "StandIn", "drained_pipe", "stdio_dispatcher"]
-
 FIRST_ID = 1 << 30
 "First of the ids of our requests; those of the library's own begin with 1."
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp.shared.transport_context import TransportContext
 
-__all__ = ["watched_dispatcher", "with_content"]
-
 
 @asynccontextmanager
 async def watched_dispatcher(

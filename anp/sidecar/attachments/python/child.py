@@ -54,8 +54,6 @@ from negotiation.errors import JsonError
 from negotiation.long_texts import LONG
 from negotiation.strict_json import canonical_json
 
-__all__ = ["PythonAttachment", "find_interpreter"]
-
 logger = logging.getLogger(__name__)
 
 RUNNER = Path(__file__).with_name("runner.py")

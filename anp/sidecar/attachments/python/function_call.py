@@ -15,8 +15,6 @@ from anp.sidecar.attachments.requester import GivenFile, Question, Requester
 from negotiation.errors import JsonError
 from negotiation.strict_json import canonical_json, parse_json
 
-__all__ = ["HEADER", "FunctionCall", "object_of", "pack"]
-
 HEADER = struct.Struct(">IQ")
 "Length of the JSON, and the id of the call it belongs to."
 

@@ -39,8 +39,6 @@ from negotiation.exchange.limits import DialogueLimits
 from negotiation.mind import Validator
 from negotiation.need import Role
 
-__all__ = ["WrittenParts", "WrittenChannel"]
-
 logger = logging.getLogger(__name__)
 
 MAX_FLAG_LINES: Final = 8

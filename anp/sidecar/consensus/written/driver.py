@@ -13,12 +13,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.traffic import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import WrittenEvent, WrittenProtocol
-
-__all__ = ["Driver"]
 
 logger = logging.getLogger(__name__)
 

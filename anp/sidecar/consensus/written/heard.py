@@ -25,8 +25,6 @@ from negotiation.consensus.written import (
 from negotiation.errors import JsonError
 from negotiation.strict_json import canonical_json
 
-__all__ = ["MAX_KEPT", "MAX_KEPT_BYTES", "Heard", "HeardEntry"]
-
 logger = logging.getLogger(__name__)
 
 MAX_KEPT = 256

@@ -31,8 +31,6 @@ from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability, Role
 from negotiation.strict_json import Json
 
-__all__ = ["WrittenProvider"]
-
 logger = logging.getLogger(__name__)
 
 

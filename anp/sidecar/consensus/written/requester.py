@@ -43,8 +43,6 @@ from negotiation.messages import CallSignal, SignalKind
 from negotiation.need import Role, Schema
 from negotiation.strict_json import Json
 
-__all__ = ["InputRefused", "NotServed", "ResultUnfit", "WrittenRequester"]
-
 logger = logging.getLogger(__name__)
 
 MAX_PAGES: Final = 64

@@ -33,8 +33,6 @@ from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.tasks.delivery.line import Line
 from cache.errors import RecordError
 
-__all__ = ["GroupBranch"]
-
 logger = logging.getLogger(__name__)
 
 MOVED: Final = "another daemon has the group"

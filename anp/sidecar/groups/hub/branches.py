@@ -11,8 +11,6 @@ from anp.interaction.groups.operations import GroupOperation
 from anp.protocols.gbz.group_writer import write_group_frame
 from anp.sidecar.groups.hub.mail import GroupLetter, LetterKind
 
-__all__ = ["PATIENCE", "Branches"]
-
 PATIENCE: Final = 10.0
 "Seconds in which a sister has to reach a member."
 

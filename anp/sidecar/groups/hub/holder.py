@@ -17,8 +17,6 @@ from typing import Final
 from anp.sidecar.groups.shelf import GroupShelf
 from cache.errors import CacheError
 
-__all__ = ["GroupHolder", "Leases"]
-
 logger = logging.getLogger(__name__)
 
 LIFETIME: Final = 12.0

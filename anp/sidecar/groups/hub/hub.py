@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from anp.channel.stranger_work import counted
+from anp.identity.dids import agent_name
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
 from anp.interaction.groups.hub_records import (
@@ -38,10 +39,7 @@ from anp.sidecar.groups.hub.tickets import TicketNews
 from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.shelf import GroupShelf, StoredEvent, head_bytes, said_in
 from anp.sidecar.groups.wires import GroupWires
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line
-
-__all__ = ["GroupHub", "StoredHub"]
 
 logger = logging.getLogger(__name__)
 

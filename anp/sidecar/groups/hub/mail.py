@@ -22,8 +22,6 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.groups.shelf import GroupShelf
 from cache.errors import CacheError
 
-__all__ = ["GroupLetter", "GroupMail", "LetterKind"]
-
 logger = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 4096

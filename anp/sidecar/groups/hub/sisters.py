@@ -26,8 +26,6 @@ from anp.sidecar.groups.shelf import GroupShelf
 from anp.sidecar.groups.wires import GroupWires
 from anp.sidecar.tasks.delivery.line import Line
 
-__all__ = ["Sisters"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -13,8 +13,6 @@ from anp.sidecar.groups.hub.branches import Branches
 from anp.sidecar.groups.wires import GroupWires, next_ref
 from anp.sidecar.tasks.delivery.line import Line
 
-__all__ = ["TicketNews"]
-
 
 @dataclass(slots=True)
 class _Untold:

@@ -22,8 +22,6 @@ from anp.sidecar.groups.log import GroupLog
 from anp.sidecar.groups.sealing.sealed_desk import SealedDesk
 from anp.sidecar.groups.shelf import StoredEvent
 
-__all__ = ["MemberSeal"]
-
 AGAIN: Final = 1.0
 "Seconds after which keys that the hub refused for their number are sent again."
 

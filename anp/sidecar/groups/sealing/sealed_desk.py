@@ -27,8 +27,6 @@ from anp.sidecar.groups.checked_keys import CheckedKeys, named_keys
 from anp.sidecar.groups.sealing.seat import SealedSeat, SeatStep
 from anp.sidecar.groups.shelf import LOCKED, SEALED, event_bytes
 
-__all__ = ["KEYS", "SealedDesk", "TakenEvent"]
-
 logger = logging.getLogger(__name__)
 
 KEYS: Final = "keys"

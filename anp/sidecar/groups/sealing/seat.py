@@ -32,8 +32,6 @@ from anp.protocols.gbz.sealed_message import (
     sealed_of,
 )
 
-__all__ = ["SealedSeat", "SeatAlarm", "SeatStep"]
-
 MAX_LOCKED: Final = 4096
 "Most messages that wait for their sender's chain key; the oldest are dropped."
 

@@ -58,8 +58,6 @@ from anp.sidecar.tasks.delivery.a2a_task import TaskAtPeer
 from anp.sidecar.tasks.known import NO_PROTOCOL, SENT, is_new
 from anp.sidecar.tasks.sessions import Sessions
 
-__all__ = ["A2aCarrier", "is_over_a2a"]
-
 logger = logging.getLogger(__name__)
 
 LOOK: Final = 0.1

@@ -17,8 +17,6 @@ from anp.wire.frames import ProtocolType
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
-__all__ = ["UNANSWERED", "A2aRequests", "Refused"]
-
 logger = logging.getLogger(__name__)
 
 PATIENCE: Final = 60.0

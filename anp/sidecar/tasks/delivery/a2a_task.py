@@ -28,9 +28,8 @@ from anp.protocols.a2a.objects import (
 from anp.protocols.a2a.objects import TaskUpdate as A2aUpdate
 from anp.protocols.a2a.view import ARTIFACT, LAST_CHUNK, A2aView
 from anp.protocols.a2a.words import same_state
-from anp.sidecar.tasks.sessions import Sessions, utc_now
-
-__all__ = ["TaskAtPeer"]
+from anp.sidecar.tasks.known import utc_now
+from anp.sidecar.tasks.sessions import Sessions
 
 NOT_TAKEN: Final = frozenset({TaskState.REJECTED, TaskState.CANCELED})
 "Ends of a task that was never accepted."

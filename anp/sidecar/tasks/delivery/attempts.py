@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Attempts", "Letter", "Letters"]
-
 FIRST_WAIT = 1.0
 "Seconds before an address that could not be reached is tried again; then it doubles."
 

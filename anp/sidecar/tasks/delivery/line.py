@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from anp.channel.channel import Channel, ChannelClosed
-from anp.channel.core.link_core import FrameTooLarge
+from anp.channel.core.traffic import FrameTooLarge
 from anp.channel.stranger_work import counted
 from anp.errors import LocalError
 from anp.identity.dids import canonical_did
@@ -39,8 +39,6 @@ from anp.wire.envelopes import EXTENSION_BINARY
 from anp.wire.frames import ProtocolType
 from negotiation.consensus.written import Parties, WrittenLimits
 from negotiation.errors import JsonError
-
-__all__ = ["Line", "LineWork", "TakeFurther"]
 
 logger = logging.getLogger(__name__)
 

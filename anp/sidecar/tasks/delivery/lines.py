@@ -19,12 +19,10 @@ from functools import partial
 
 from anp.channel.channel import Channel
 from anp.errors import CallError, ErrorKind
+from anp.identity.dids import agent_name
 from anp.sidecar.calls.renewer import Renewer
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.line import Line, LineWork, TakeFurther
 from negotiation.consensus.written import WrittenLimits
-
-__all__ = ["Lines"]
 
 logger = logging.getLogger(__name__)
 

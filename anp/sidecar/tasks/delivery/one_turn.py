@@ -33,11 +33,9 @@ from anp.sidecar.bound.updates import UpdateSink, UpdatesWrong, part_of
 from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.tasks.chronicle import created
-from anp.sidecar.tasks.known import NEW, NO_PROTOCOL, SENT, is_new
-from anp.sidecar.tasks.sessions import Sessions, utc_now
+from anp.sidecar.tasks.known import NEW, NO_PROTOCOL, SENT, is_new, utc_now
+from anp.sidecar.tasks.sessions import Sessions
 from negotiation.need import Need
-
-__all__ = ["OneTurn"]
 
 logger = logging.getLogger(__name__)
 

@@ -19,13 +19,12 @@ from anp.channel.channel import Channel
 from anp.channel.stranger_work import counted
 from anp.errors import CallError, ErrorKind
 from anp.identity.address import parse_peer
+from anp.identity.dids import agent_name
 from anp.interaction.errors import InteractionError
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.attempts import Attempts, Letter, Letters
 from anp.sidecar.tasks.delivery.lines import Lines
-from anp.sidecar.tasks.sessions import Sessions, utc_now
-
-__all__ = ["Outbox"]
+from anp.sidecar.tasks.known import utc_now
+from anp.sidecar.tasks.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 

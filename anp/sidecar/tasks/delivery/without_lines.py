@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from anp.channel.channel import Channel
+from anp.identity.dids import agent_name
 from anp.interaction.conversation import Conversation
 from anp.interaction.elements import Task
 from anp.interaction.errors import InteractionError
@@ -22,14 +23,11 @@ from anp.interaction.operations import Operation, TaskCreate
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.protocols.a2a.words import A2A_URIS
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier, is_over_a2a
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.known import is_new
 from anp.sidecar.tasks.sessions import Sessions
-
-__all__ = ["WithoutLines", "is_elsewhere"]
 
 logger = logging.getLogger(__name__)
 

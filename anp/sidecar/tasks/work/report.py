@@ -16,9 +16,8 @@ from anp.interaction.errors import InteractionError
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
 from anp.sidecar.attachments.attachment import Progress
-from anp.sidecar.tasks.sessions import Sessions, utc_now
-
-__all__ = ["Room", "WorkReport"]
+from anp.sidecar.tasks.known import utc_now
+from anp.sidecar.tasks.sessions import Sessions
 
 logger = logging.getLogger(__name__)
 

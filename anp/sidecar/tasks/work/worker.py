@@ -51,8 +51,6 @@ from cache.errors import CacheError
 from negotiation.errors import CapabilityFailed
 from negotiation.need import Capability
 
-__all__ = ["SCHEMA", "URL", "Worker"]
-
 logger = logging.getLogger(__name__)
 
 APPROVAL_CHECK = 2.0

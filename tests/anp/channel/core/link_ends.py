@@ -19,23 +19,10 @@ from anp.channel.core.link_core import (
 from anp.errors import ErrorCode, PeerError
 from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
 from anp.wire.replay import HelloMemory
 from tests.anp.wire.peers import ALICE, BOB, WALL_NOW, FixedIdentity, fixed_random
-
-__all__ = [
-    "CLOSING",
-    "HELLO",
-    "PLAIN",
-    "End",
-    "changed",
-    "ends",
-    "exchange",
-    "fault_of",
-    "opened",
-    "refused",
-]
 
 PLAIN = MetaProtocol()
 CLOSING = MetaProtocol(extensions=("close",))

@@ -12,7 +12,7 @@ from anp.channel.core.traffic import OpenChannel
 from anp.errors import ErrorCode
 from anp.wire.envelopes import EXTENSION_BINARY, EnvelopeWriter, is_binary
 from anp.wire.frames import Frame, ProtocolType
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from tests.anp.channel.core.link_ends import End, refused
 from tests.anp.channel.core.test_traffic import between
 from tests.anp.wire.peers import ALICE, BOB

@@ -23,12 +23,12 @@ from anp.channel.core.events import (
     NeedPeerKeyCheck,
 )
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.link_core import Before, LinkCore
-from anp.channel.core.traffic import OpenChannel
+from anp.channel.core.link_core import LinkCore
+from anp.channel.core.traffic import Before, OpenChannel
 from anp.errors import ErrorCode, PeerError
 from anp.wire.frames import Frame, ProtocolType
 from anp.wire.keys import SessionKeys
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
 from anp.wire.replay import BLOCK, HelloMemory, block_end, counter_of
 from tests.anp.wire.peers import ALICE, BOB, HASH, WALL_NOW, FixedIdentity

@@ -17,15 +17,11 @@ from anp.channel.core.events import (
     LinkFault,
 )
 from anp.channel.core.limits import LinkConfig
-from anp.channel.core.link_core import (
-    EXTENSION_CLOSE,
-    IDLE,
-    FrameTooLarge,
-)
+from anp.channel.core.traffic import EXTENSION_CLOSE, IDLE, FrameTooLarge
 from anp.errors import ErrorCode, LocalError
 from anp.wire.frames import Frame, ProtocolType
-from anp.wire.handshake import HandshakeConfig
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
+from anp.wire.outcome import HandshakeConfig
 from tests.anp.channel.core.link_ends import (
     CLOSING,
     HELLO,

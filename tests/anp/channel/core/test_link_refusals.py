@@ -19,8 +19,8 @@ from anp.channel.core.handshakes import TOO_MANY_CHANNELS
 from anp.channel.core.limits import LinkConfig
 from anp.errors import ErrorCode, PeerError
 from anp.wire.frames import Frame, ProtocolType
-from anp.wire.handshake import HandshakeConfig
 from anp.wire.messages import make_heartbeat
+from anp.wire.outcome import HandshakeConfig
 from tests.anp.channel.core.link_ends import (
     PLAIN,
     changed,

@@ -32,9 +32,8 @@ from anp.wire.frames import (
     ProtocolType,
     encode_frame,
 )
-from anp.wire.handshake import HandshakeConfig
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import CAPABILITIES
+from anp.wire.meta_protocol import CAPABILITIES, MetaProtocol
+from anp.wire.outcome import HandshakeConfig
 from anp.wire.replay import EXTENSION_COUNTER
 from tests.anp.channel.core.link_ends import (
     End,

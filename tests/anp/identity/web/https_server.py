@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-__all__ = ["Answer", "Served", "answer", "serving"]
-
 Answer = Callable[[asyncio.StreamWriter, str], Awaitable[None]]
 "Writes what is answered to a request; gets the request's head."
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from anp.errors import ConfigError
-from anp.identity.web.fetcher import JSON_TYPES, Fetcher, FetchError, FetchPolicy
+from anp.identity.web.fetcher import JSON_TYPES, Fetcher
+from anp.identity.web.guard import FetchError, FetchPolicy
 from tests.anp.identity.web.https_server import answer, serving
 from tests.certificates import Authority, Certificate
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anp.identity.web.fetcher import FetchError
+from anp.identity.web.guard import FetchError
 from tests.anp.identity.web.https_server import answer, serving
 from tests.anp.identity.web.test_fetcher import Names, fetcher
 from tests.certificates import Authority

@@ -14,7 +14,8 @@ from anp.errors import ErrorCode, PeerError
 from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyKind
 from anp.identity.web.documents import parse_document
-from anp.identity.web.fetcher import Fetched, Fetcher, FetchError
+from anp.identity.web.fetcher import Fetched, Fetcher
+from anp.identity.web.guard import FetchError
 from anp.identity.web.key_pins import KeyVerdict, Pinned, judge_key
 from anp.identity.web.own_document import make_document, make_web_did
 from anp.identity.web.resolver import ResolverLimits, WebResolver

@@ -20,18 +20,6 @@ from anp.interaction.sealing.errors import SealingError, SealingFault, Suspicion
 from anp.interaction.sealing.member import SealedMember
 from anp.interaction.sealing.membership import ChangeKind, MemberChange, MemberRank
 
-__all__ = [
-    "GROUP",
-    "NOW",
-    "Agent",
-    "Circle",
-    "Item",
-    "did_of",
-    "secret",
-    "signer",
-    "verifies",
-]
-
 GROUP = "urn:group:1"
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 

@@ -22,8 +22,6 @@ from zoneinfo import ZoneInfo, available_timezones
 from anp.interaction.triggers.subscription import read_subscription
 from anp.interaction.triggers.watch import Watch, time_text
 
-__all__ = ["EXPRESSIONS", "Walk", "changing_zones", "expected", "walk"]
-
 BEGIN: Final = datetime(2025, 1, 1, tzinfo=UTC)
 END: Final = datetime(2027, 1, 1, tzinfo=UTC)
 

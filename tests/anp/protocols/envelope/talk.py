@@ -21,19 +21,6 @@ from negotiation.consensus.written import (
 )
 from negotiation.need import Capability, Role
 
-__all__ = [
-    "ALICE",
-    "BOB",
-    "LOOKUP",
-    "NOW",
-    "SHARED",
-    "Agent",
-    "counting",
-    "calls_in",
-    "message",
-    "without",
-]
-
 ALICE = "did:example:alice"
 BOB = "did:example:bob"
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.protocols.envelope.messages import read_timestamp, write_timestamp
+from anp.protocols.timestamps import read_timestamp, write_timestamp
 from tests.clauses import clause
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -21,9 +21,9 @@ from anp.protocols.envelope.messages import (
     ResponsePayload,
     TooLarge,
     build_message,
-    write_timestamp,
 )
 from anp.protocols.envelope.reader import MAX_ID, MAX_NAME, EnvelopeError, read_message
+from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 from negotiation.need import Role
 from tests.anp.protocols.envelope.talk import ALICE, BOB, NOW, Agent, message, without

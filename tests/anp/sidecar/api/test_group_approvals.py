@@ -11,9 +11,9 @@ from anp.errors import UnknownError
 from anp.interaction.elements import Party
 from anp.interaction.groups.elements import Group
 from anp.interaction.groups.hub_records import Ticket
+from anp.interaction.groups.member_state import MemberState, StoredMember
 from anp.sidecar.api.operations.groups.approvals import GroupApprovals
-from anp.sidecar.groups.member import MemberState, StoredMember
-from anp.sidecar.groups.service import KnownGroup
+from anp.sidecar.groups.standing import KnownGroup
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -17,8 +17,6 @@ from anp.sidecar.attachments import (
 )
 from anp.sidecar.attachments.attachment import SupervisorConfig
 
-__all__ = ["LIMITS", "Asked", "Web", "answer", "attached", "call", "serving"]
-
 FAST = SupervisorConfig(start_timeout=10.0, min_backoff=0.01, max_backoff=0.05)
 LIMITS = AttachmentLimits(supervisor=FAST)
 

@@ -12,7 +12,7 @@ from anp.channel.channel import Channel
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.calls.renewer import Renewer
 from anp.wire.frames import ProtocolType
-from anp.wire.messages import MetaProtocol
+from anp.wire.meta_protocol import MetaProtocol
 from tests.anp.channel.two_links import HASH, META, Party, echo
 from tests.clauses import clause
 from tests.waiting import until

@@ -11,26 +11,14 @@ from typing import Any, ClassVar
 
 import pytest
 
+from anp.identity.dids import agent_name
 from anp.identity.keys import PrivateKey
 from anp.interaction.errors import InteractionError
-from anp.sidecar.groups.member import MemberState
-from anp.sidecar.peers.policy import agent_name
+from anp.interaction.groups.member_state import MemberState
 from cache.errors import StoreUnavailable
 from cache.store import Store
 from tests.anp.sidecar.groups.net import FREE, Net, Node, join, note, texts
 from tests.waiting import until
-
-__all__ = [
-    "SharedStore",
-    "fleet_in",
-    "go_on_after_kill",
-    "grow",
-    "kill",
-    "lapse",
-    "served",
-    "settle",
-    "spread",
-]
 
 
 class SharedStore(Store):

@@ -12,35 +12,22 @@ from typing import Any
 from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
-from anp.identity.dids import Identities
+from anp.identity.dids import Identities, agent_name
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import KeyResolver
 from anp.interaction.elements import Message, Part, SenderRole
 from anp.interaction.groups.elements import GroupPolicy, GroupState
+from anp.interaction.groups.member_state import MemberState
 from anp.protocols.gbz import GBZ_GROUPS_URI
 from anp.sidecar.config.groups import GroupsConfig
-from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.parts import make_groups
 from anp.sidecar.groups.service import GroupService
-from anp.sidecar.peers.policy import agent_name
 from anp.sidecar.tasks.delivery.lines import Lines
 from anp.wire.frames import ProtocolType
 from cache.store import Store
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import Rank, Share, current_share
 from tests.waiting import until
-
-__all__ = [
-    "FREE",
-    "Net",
-    "Node",
-    "is_closed",
-    "join",
-    "joined",
-    "net_in",
-    "note",
-    "texts",
-]
 
 LIMITS = WrittenLimits(answer_timeout=10.0, max_message=786_432, max_served=8)
 

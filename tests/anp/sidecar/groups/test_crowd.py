@@ -15,7 +15,7 @@ from anp.interaction.elements import Part
 from anp.interaction.groups import hub_state, membership
 from anp.interaction.groups.elements import GroupPolicy
 from anp.sidecar.groups import backlog, wires
-from anp.sidecar.groups.service import NoGroup
+from anp.sidecar.groups.reception import NoGroup
 from cache.errors import CacheError
 from tests.anp.sidecar.groups.net import Node, joined, net_in, note, texts
 from tests.clauses import clause

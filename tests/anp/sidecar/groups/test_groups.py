@@ -13,11 +13,11 @@ from anp.identity.public_keys import PublicKey
 from anp.interaction.elements import Part, Task, TaskChange
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import GroupPolicy, JoinRule
+from anp.interaction.groups.member_state import MemberState
 from anp.interaction.operations import TaskUpdate
 from anp.interaction.states import TaskState
 from anp.protocols.gbz import GBZ_GROUPS_URI
 from anp.sidecar.groups.hub.hub import GroupHub
-from anp.sidecar.groups.member import MemberState
 from tests.anp.sidecar.groups.net import (
     Node,
     is_closed,

@@ -9,8 +9,8 @@ from typing import Any
 
 from anp.interaction.elements import Part
 from anp.interaction.groups.elements import JoinRule
+from anp.interaction.groups.member_state import MemberState
 from anp.sidecar.config.groups import GroupEntry
-from anp.sidecar.groups.member import MemberState
 from anp.sidecar.groups.presets import GroupPresets
 from tests.anp.sidecar.groups.net import Node, net_in, texts
 from tests.clauses import clause

@@ -10,7 +10,7 @@ from anp.errors import CallError, ConflictError
 from anp.interaction.elements import Part
 from anp.interaction.errors import InteractionError
 from anp.interaction.groups.member_state import MemberState, why_no_member
-from anp.sidecar.groups.service import NoGroup
+from anp.sidecar.groups.reception import NoGroup
 from tests.anp.sidecar.groups.net import Node, joined, net_in
 from tests.waiting import until
 

@@ -22,7 +22,8 @@ from negotiation.rules.halves import write_half
 from negotiation.rules.plan_run import RequesterRun, Written
 from negotiation.rules.rules import RulesMind, propose, published_document
 from negotiation.trial.trial import Findings
-from sandbox.pool.pool import Sandbox, SandboxConfig
+from sandbox.pool.config import SandboxConfig
+from sandbox.pool.pool import Sandbox
 from sandbox.pool.shares import Rank, Share, current_share
 from tests.clauses import clause
 from tests.negotiation.formats import strict

@@ -10,8 +10,6 @@ from anp.sidecar.peers.policy import PeerPolicy, PeerRules
 from cache.store import Store
 from negotiation.need import Capability
 
-__all__ = ["NoWords", "gate_over"]
-
 
 class NoWords:
     """An owner who has said nothing so far."""

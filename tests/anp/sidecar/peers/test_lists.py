@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from anp.channel.links import LinkTarget
-from anp.identity.web.fetcher import Fetcher, FetchPolicy
-from anp.identity.web.guard import FetchError
+from anp.identity.web.fetcher import Fetcher
+from anp.identity.web.guard import FetchError, FetchPolicy
 from anp.sidecar.peers.lists import (
     LIST_PATH,
     FetchedPage,

@@ -10,19 +10,6 @@ from negotiation.exchange.events import DialogueEvent
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.need import Role
 
-__all__ = [
-    "ALL",
-    "FAILED",
-    "GENERATED",
-    "asked",
-    "cases",
-    "dialogue",
-    "events",
-    "fix",
-    "sent",
-    "written",
-]
-
 ALL = frozenset(
     {"testCasesNegotiation", "fixErrorNegotiation", "naturalLanguageNegotiation"}
 )

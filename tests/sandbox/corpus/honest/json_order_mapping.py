@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["encode_request", "decode_response"]
-
 PROTOCOL_VERSION = "1.2"
 _FIELD_NAMES: dict[str, str] = {
     "order_id": "orderId",

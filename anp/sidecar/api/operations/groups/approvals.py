@@ -7,9 +7,8 @@ from typing import Final, Literal
 
 from anp.errors import UnknownError
 from anp.sidecar.api.operations.groups.operations import done
-from anp.sidecar.groups.service import GroupService, KnownGroup
-
-__all__ = ["GroupApproval", "GroupApprovals"]
+from anp.sidecar.groups.service import GroupService
+from anp.sidecar.groups.standing import KnownGroup
 
 INVITATION: Final = "invitation-"
 APPLICATION: Final = "application-"

@@ -12,16 +12,6 @@ from anp.sidecar.api.operations.task_bodies import ContentBody, GroupId
 from anp.sidecar.api.requests import PeerName
 from anp.sidecar.api.table import STRICT
 
-__all__ = [
-    "ApplyBody",
-    "CreateBody",
-    "InviteBody",
-    "PolicyBody",
-    "PostBody",
-    "RemoveBody",
-    "TicketBody",
-]
-
 Words = Annotated[str, Field(max_length=8192)]
 
 

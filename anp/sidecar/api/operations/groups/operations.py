@@ -34,9 +34,7 @@ from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody
 from anp.sidecar.api.table import LocalScope, get, post, scope_of
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.groups.service import KnownGroup
-
-__all__ = ["GroupOperations", "done"]
+from anp.sidecar.groups.standing import KnownGroup
 
 T = TypeVar("T")
 

@@ -14,16 +14,8 @@ from anp.protocols.gbz.group_words import NOT_SIGNED
 from anp.protocols.timestamps import read_timestamp
 from anp.sidecar.calls.events import Event
 from anp.sidecar.groups.frames import message_in
-from anp.sidecar.groups.service import KnownGroup
 from anp.sidecar.groups.shelf import StoredEvent
-
-__all__ = [
-    "GroupPage",
-    "GroupView",
-    "PostedMessage",
-    "event_of",
-    "group_view",
-]
+from anp.sidecar.groups.standing import KnownGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from anp.sidecar.attachments import AttachmentError, ToolError
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.attachments.http.callback import sign
-from anp.sidecar.attachments.spec import DeclaredCapability
 from tests.anp.sidecar.attachments.web import Asked, answer, attached, call, serving
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}

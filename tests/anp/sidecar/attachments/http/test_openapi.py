@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anp.sidecar.attachments import ToolError
-from anp.sidecar.attachments.http.openapi import OpenApiError, read_openapi
+from anp.sidecar.attachments.http.openapi import read_openapi
+from anp.sidecar.attachments.http.openapi_schema import OpenApiError
 from anp.sidecar.attachments.http.operations import HttpOperation, build_request
 from negotiation.strict_json import parse_json
 

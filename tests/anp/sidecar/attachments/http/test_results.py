@@ -13,9 +13,9 @@ import pytest
 
 from anp.interaction.elements import PartKind
 from anp.sidecar.attachments import AttachmentError, ToolError
+from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.attachments.http import results
 from anp.sidecar.attachments.http.operations import BYTES_OUTPUT, STREAM_OUTPUT
-from anp.sidecar.attachments.spec import DeclaredCapability
 from tests.anp.sidecar.attachments.http.test_service import shop
 from tests.anp.sidecar.attachments.python.test_streaming import Taker, taking
 from tests.anp.sidecar.attachments.web import (

@@ -433,7 +433,7 @@ def test_settings_that_cannot_be_meant_are_refused(
 
 
 async def test_declared_capabilities_need_no_document() -> None:
-    from anp.sidecar.attachments.spec import DeclaredCapability
+    from anp.sidecar.attachments.declaration import DeclaredCapability
 
     one = {"type": "object", "properties": {"id": {}, "q": {"type": "string"}}}
     declared = (

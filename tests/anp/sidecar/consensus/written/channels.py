@@ -9,7 +9,7 @@ from typing import Any
 
 from anp.channel.channel import Channel
 from anp.channel.core.events import ChannelOpened, ChannelRole, FrameReceived
-from anp.channel.core.link_core import EXTENSION_CLOSE
+from anp.channel.core.traffic import EXTENSION_CLOSE
 from anp.errors import ErrorCode
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
@@ -19,13 +19,10 @@ from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.offer.capability_calls import CapabilityCalls
 from anp.sidecar.offer.exposure import Exposure
 from anp.wire.frames import FORMAT_1_0, Frame
-from anp.wire.messages import MetaProtocol
-from anp.wire.meta_protocol import CAPABILITIES, MAX_PAYLOAD
+from anp.wire.meta_protocol import CAPABILITIES, MAX_PAYLOAD, MetaProtocol
 from negotiation.need import Capability
 from tests.anp.sidecar.offer.gates import gate_over
 from tests.negotiation.inprocess import JsonschemaValidator
-
-__all__ = ["TIMES", "Fake", "MemoryLink", "capability_calls", "channel_pair"]
 
 TIMES = CallTimes(CallConfig())
 "The limits of calls as they are by default."
