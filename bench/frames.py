@@ -45,7 +45,7 @@ from anp.channel.pipe import Pipe, PromptConnection
 from anp.identity.dids import Identities
 from anp.identity.keys import PrivateKey
 from anp.identity.resolver import ChainResolver
-from anp.sidecar.process.memory import keep_freed_memory
+from anp.sidecar.process.run import keep_freed_memory
 from anp.wire.envelopes import is_binary
 from anp.wire.frames import Frame, ProtocolType, frame_of
 from anp.wire.keys import EphemeralKey

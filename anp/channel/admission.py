@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from anp.channel.channel import nothing
-from anp.channel.core.memory import Memory
 from anp.channel.core.pace import Pace
 from anp.channel.core.shares import NoPlace, Place, ShareLimits, Shares, address_key
+from anp.channel.core.turns import Memory
 from anp.channel.stranger_work import StrangerWork
 
 logger = logging.getLogger(__name__)

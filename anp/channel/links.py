@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine
@@ -16,21 +17,50 @@ from weakref import WeakValueDictionary
 from anp.channel.admission import Admission, Guest
 from anp.channel.channel import Channel, ChannelAcceptor
 from anp.channel.core.events import ChannelOpened
-from anp.channel.core.limits import LinksConfig
+from anp.channel.core.limits import LinksConfig, next_wait
 from anp.channel.core.shares import NoPlace
 from anp.channel.dialler import Dialler
 from anp.channel.keeper import KeyKeeper
-from anp.channel.kept_links import keep_link
 from anp.channel.link import Link
 from anp.channel.listener import Pages, PeerServers, listen
 from anp.channel.pipe import FAREWELL, PromptConnection
 from anp.channel.room import LinkFull
-from anp.errors import CallError, ErrorKind, PeerError
+from anp.errors import AnpError, CallError, ErrorKind, PeerError
 from anp.identity.dids import Identities, LocalIdentity, canonical_did
 from anp.identity.resolver import Resolver
 from anp.phases import waits_for
 from anp.wire.meta_protocol import MetaProtocol, text_size
 from anp.wire.replay import HelloMemory
+
+# Keeps a connection to a peer open, so that one without an address can be called.
+
+
+async def keep_link(
+    name: str, connect: Callable[[], Awaitable[Link]], *, least: float, most: float
+) -> None:
+    """Connect again whenever the link has ended, until cancelled.
+
+    Args:
+        name: The owner's name for the peer, for the log.
+        connect: Returns the link that is there, or a new one.
+        least: Seconds before the second try; the wait grows with each.
+        most: Longest wait, in seconds.
+    """
+    tries = 0
+    while True:
+        began = time.monotonic()
+        try:
+            link = await connect()
+            await link.wait_ended()
+            logger.info("kept connection is down peer=%s", name)
+        except AnpError as exc:
+            logger.info("kept connection is down peer=%s reason=%s", name, exc)
+        if time.monotonic() - began > most:
+            tries = 0
+        draw = random.random()
+        await asyncio.sleep(next_wait(tries, least=least, most=most, draw=draw))
+        tries += 1
+
 
 logger = logging.getLogger(__name__)
 

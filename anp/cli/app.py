@@ -71,14 +71,14 @@ def _version() -> None:
 
 
 def _install_completion() -> None:
-    from anp.cli.shells import install_completion, shell_of
+    from anp.cli.completion import install_completion, shell_of
 
     path = install_completion(app, shell_of(), Path.home())
     print(f"wrote {path}; a new shell completes words of anpd")
 
 
 def _show_completion() -> None:
-    from anp.cli.shells import completion_script, shell_of
+    from anp.cli.completion import completion_script, shell_of
 
     print(completion_script(app, shell_of()))
 

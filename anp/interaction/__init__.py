@@ -7,11 +7,11 @@
 * `stored`: the bytes in which events, heads and tasks are stored.
 * `chunks`: chunks of messages, cut and put together within limits.
 * `operations`: the operations by which two sides change a session, and their answers.
-* `record`: the state of a session on one side, made of its events.
+* `record`: the state of a session on one side, made of its events; sets of numbers as
+  runs: the first and the last number of each, in turn.
 * `receiver`: the peer's operations: who may do what, and what follows.
 * `conversation`: the machine of one session on one side, with the agent's commands.
 * `plan`: a task that is made of others, and the way of a task through daemons.
-* `runs`: Sets of numbers as runs: the first and the last number of each, in turn.
 * `step`: Everything that follows from one input to a session, or from several at a
   time.
 * `groups`: Groups: members that talk through one hub, which numbers every message.

@@ -46,10 +46,32 @@ from anp.interaction.operations import (
     TaskCreate,
     TaskUpdate,
 )
-from anp.interaction.runs import numbers_in, runs_of
 from anp.interaction.states import TaskState, is_terminal
 from anp.interaction.step import Step
 from anp.interaction.stored import fingerprint
+
+# Sets of numbers as runs: the first and the last number of each, in turn.
+
+
+def runs_of(numbers: Iterable[int]) -> Iterable[int]:
+    """Return the runs of some numbers: (3, 5, 9, 9) for 3, 4, 5 and 9."""
+    first = before = None
+    for number in sorted(numbers):
+        if before is not None and number == before + 1:
+            before = number
+            continue
+        if first is not None and before is not None:
+            yield from (first, before)
+        first = before = number
+    if first is not None and before is not None:
+        yield from (first, before)
+
+
+def numbers_in(runs: tuple[int, ...]) -> Iterable[int]:
+    """Return the numbers of some runs, in order."""
+    for first, last in zip(runs[::2], runs[1::2], strict=True):
+        yield from range(first, last + 1)
+
 
 RECENT_EVENTS: Final = 8192
 "Newest events of a session that `restore` needs, to know repeats of what they hold."

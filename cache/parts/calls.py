@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cache.errors import RecordError
 from cache.parts.shelf import StoreBase, aside_transaction, key_of, read_transaction
-from cache.records.calls import CallRecord
+from cache.records.records import CallRecord
 from cache.rows import Rows
 
 KEEP_CALLS = 86_400.0

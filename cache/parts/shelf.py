@@ -12,7 +12,6 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from cache.disk import LOCK_TIMEOUT, Database
 from cache.errors import RecordError
-from cache.records.calls import CallRecord
 from cache.records.groups import (
     GroupLeaseRecord,
     GroupPageRecord,
@@ -48,6 +47,7 @@ from cache.records.records import (
     KINDS,
     AgreementRecord,
     AgreementRole,
+    CallRecord,
     DocumentRecord,
     HalfRecord,
     Record,

@@ -1,8 +1,8 @@
 """The records of the store, as plain data.
 
-* `records`: documents, halves, agreements, revocations, counts of calls.
+* `records`: documents, halves, agreements, revocations, counts of calls; a call that
+  has an idempotency key.
 * `negotiations`: negotiations, decisions, a day's account, and the ledger.
-* `calls`: a call that has an idempotency key.
 * `groups`: Records of groups: their heads, and their events in pages.
 * `logs`: heads, events and items of append-only logs, and ways to find them.
 * `subscriptions`: subscriptions and their firings.

@@ -432,3 +432,26 @@ def _one_line(exc: ValueError) -> str:
         where = ".".join(str(part) for part in first["loc"])[:100]
         return f"{where}: {first['msg'][:200]}"
     return str(exc)[:200]
+
+
+# The record of a call that has an idempotency key.
+
+
+@dataclass(frozen=True)
+class CallRecord(Record, kind="call"):
+    """A call of our agent with an idempotency key, from its first byte on the wire."""
+
+    id: Hash
+    "Made of the caller's scope and key."
+
+    request: Hash
+    "Made of the request, to tell another request with the same key."
+
+    created: Seconds
+    "When the request was about to be sent, in seconds since 1970."
+
+    repeatable: bool
+    "The peer says that a second call does no more than the first."
+
+    sealed: Annotated[str, Field(max_length=2 * 1024 * 1024)] = ""
+    "The outcome, encrypted, in base64; empty while it is unknown."

@@ -2,8 +2,7 @@
 
 * `place`: the URL of the server, and how to show it without its password.
 * `server`: the connection, what the server has to be, its failures.
-* `database`: transactions without locks, and outages survived.
+* `database`: transactions without locks, and outages survived; mail between daemons
+  that use the same rows: a stream on the server for each box.
 * `rows`: the rows as one transaction sees them, and rows read lately.
-* `mail`: Mail between daemons that use the same rows: a stream on the server for each
-  box.
 """

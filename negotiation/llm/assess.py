@@ -26,8 +26,12 @@ from negotiation.llm.asking.questions import (
 )
 from negotiation.llm.links.spots import Root, described, spots_of
 from negotiation.llm.memory import Memory
-from negotiation.llm.steps.advice import read_selection, select_question
-from negotiation.llm.steps.marks import marks_question, read_marks
+from negotiation.llm.steps.advice import (
+    marks_question,
+    read_marks,
+    read_selection,
+    select_question,
+)
 from negotiation.messages import cut_text
 from negotiation.mind import Demand, Offer, Side
 from negotiation.need import Capability, Schema

@@ -63,7 +63,7 @@ from typing import NoReturn
 
 from sandbox.frames import pack
 from sandbox.lock.lockdown import Isolation, Lock
-from sandbox.processes.control import CONTROL_FD, Control
+from sandbox.processes.launch import CONTROL_FD, Control
 from sandbox.processes.preload import preload
 from sandbox.processes.self_test import self_test
 

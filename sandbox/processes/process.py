@@ -15,8 +15,7 @@ from typing import Any
 
 from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import UNTESTED, Isolation
-from sandbox.processes.control import Control, Message
-from sandbox.processes.launch import launched
+from sandbox.processes.launch import Control, Message, launched
 from sandbox.processes.worker_process import (
     CPU_SECONDS,
     SPAWN_TIMEOUT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cache.records.calls import CallRecord
 from cache.records.groups import (
     GroupLeaseRecord,
     GroupPageRecord,
@@ -41,6 +40,7 @@ from cache.records.records import (
     AgreementRecord,
     AgreementRole,
     AgreementState,
+    CallRecord,
     DocumentRecord,
     HalfRecord,
     RevocationRecord,

@@ -315,7 +315,7 @@ def _preload(flag: str) -> None:
 
 def _measure(forkserver: Any) -> None:
     """Test once for all fork servers how this machine isolates workers."""
-    control, other = importlib.import_module("sandbox.processes.control").control_pair()
+    control, other = importlib.import_module("sandbox.processes.launch").control_pair()
     with control, other:
         isolation = forkserver._Server(control, "module", ())._test()
     forkserver.self_test = lambda run: isolation

@@ -26,7 +26,7 @@ from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.home.home import Home
 from anp.sidecar.mcp.local_api import LocalApi
 from anp.sidecar.mcp.server import make_server
-from anp.sidecar.process.stop import finish
+from anp.sidecar.process.run import finish
 from negotiation.need import Need
 from tests.e2e.talks import Talks, talks_in
 from tests.e2e.test_notification import made

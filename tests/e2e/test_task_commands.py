@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from anp.cli.commands.tasks.saved import save_file
+from anp.cli.commands.tasks.watch import save_file
 from tests.clauses import clause
 from tests.e2e.daemons import Anpd
 from tests.e2e.talks import AGENT

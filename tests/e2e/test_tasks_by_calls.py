@@ -10,7 +10,7 @@ import pytest
 
 from anp.interaction.elements import Part, Task
 from anp.interaction.states import TaskState
-from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
+from anp.protocols.gbz.words import GBZ_GROUPS_URI
 from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.desk import TaskDesk

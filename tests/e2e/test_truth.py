@@ -25,7 +25,7 @@ from anp.sidecar.attachments import AttachmentSpec, remove_attachment, save_atta
 from anp.sidecar.bound.kept_answers import KeptAnswers
 from anp.sidecar.calls.call import CallRequest, CallState, KeptCall, Mode
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.process.stop import finish
+from anp.sidecar.process.run import finish
 from negotiation.need import Need
 from tests.e2e.house import House, house_in
 from tests.waiting import until

@@ -12,7 +12,7 @@ import pytest
 from anp.interaction.elements import Part, Task
 from anp.interaction.states import TaskState
 from anp.protocols.a2a.words import A2aMethod
-from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
+from anp.protocols.gbz.words import GBZ_GROUPS_URI
 from anp.sidecar.tasks.delivery.a2a_carrier import A2aCarrier
 from anp.sidecar.tasks.delivery.a2a_requests import A2aRequests
 from anp.sidecar.tasks.delivery.one_turn import OneTurn

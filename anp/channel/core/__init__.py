@@ -8,6 +8,6 @@
 * `kept_keys`: resumption: how the keys of a link outlive it, and how they are sealed.
 * `pace`: the pace at which somebody may do something, by address.
 * `shares`: fair shares of one resource: a number of places, and those who hold them.
-* `turns`: the order and the pace of the work that strangers cause.
-* `memory`: amounts by key that are forgotten in the course of time.
+* `turns`: the order and the pace of the work that strangers cause; amounts by key that
+  are forgotten in the course of time.
 """

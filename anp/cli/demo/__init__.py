@@ -5,6 +5,6 @@
 * `needs`: the buyer's needs, and the shop's programs.
 * `strangers`: bundles with code that reads files, takes all memory, or errs.
 * `observer`: the interface of whoever is told how the demo goes.
-* `view`: prints the demo for people.
-* `example_files`: The programs of the demo: beside it in a wheel, or in a checkout.
+* `view`: prints the demo for people; the programs of the demo: beside it in a wheel, or
+  in a checkout.
 """

@@ -18,11 +18,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anp.cli.demo.example_files import find_example
 from anp.cli.demo.needs import BOOKING, PRODUCT, TIME, UNITS, DemoNeed
 from anp.cli.demo.observer import DemoObserver
 from anp.cli.demo.stage import DemoPeer, Stage, signals_interrupt
 from anp.cli.demo.strangers import SEATS, STRANGERS, check_repair, with_tail
+from anp.cli.demo.view import find_example
 from anp.errors import CallError, ErrorKind
 from anp.extras import require
 

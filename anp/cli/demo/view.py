@@ -15,12 +15,34 @@ from typing import Any
 
 import click
 
-from anp.cli.demo.example_files import find_example
 from anp.cli.demo.needs import DemoNeed
 from anp.cli.demo.observer import DemoObserver
 from anp.cli.demo.stage import DemoPeer
 from anp.cli.demo.strangers import Stranger
 from anp.cli.output import visible
+from anp.errors import CallError, ErrorKind
+
+# The programs of the demo: beside it in a wheel, or in a checkout.
+
+
+def find_example(name: str, package: Path | None = None) -> Path:
+    """Return an example: beside us in a wheel, in `examples/` of a checkout.
+
+    Raises:
+        CallError: LOCAL_RESOURCE, it is in neither place.
+    """
+    here = package or Path(__file__).resolve().parent
+    for path in (
+        here / "examples" / name,
+        here.parents[2] / "examples" / name,
+    ):
+        if path.is_file():
+            return path
+    raise CallError(
+        ErrorKind.LOCAL_RESOURCE,
+        f"demo: examples/{name} is missing; install anpd again",
+    )
+
 
 STEPS = 7
 "Steps of the demo."

@@ -8,12 +8,14 @@ server that gives another answer the second time is never asked a second time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from anp.errors import ConfigError
@@ -25,11 +27,35 @@ from anp.identity.web.guard import (
     parse_fetch_url,
     redirect_url,
 )
-from anp.identity.web.http_library import load_http
 
 if TYPE_CHECKING:
-    # Imported where it is used: it costs a start more than it saves a fetch.
     import httpx2
+
+# Loads the HTTP library beside the event loop, when it is first needed.
+#
+# That takes a fifth of a second, for which the calls of every peer would wait; and a
+# daemon that fetches nothing needs none of it.
+
+
+async def load_http() -> None:
+    """Load the library with all that its first request would load."""
+    await asyncio.to_thread(_load)
+
+
+@cache
+def _load() -> None:
+    asyncio.run(_ask_nobody())
+
+
+async def _ask_nobody() -> None:
+    """Ask at a port that no server can have; much is loaded with a connection."""
+    import httpx2
+
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    async with httpx2.AsyncClient(verify=tls, trust_env=False) as client:
+        with contextlib.suppress(httpx2.HTTPError):
+            await client.get("http://127.0.0.1:0/")
+
 
 ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 "Returns the addresses of a host, as text; raises OSError when there are none."

@@ -2,21 +2,20 @@
 
 Version 1 is point to point; version 2 has groups and subscriptions in addition.
 
-* `words`: URI, operations and words, Chinese ones included.
+* `words`: URI, operations and words, Chinese ones included; the words of version 2 of
+  GB/Z 185.6: groups, subscriptions and sealing keys.
 * `reader`: turns bytes of a peer into an operation, or into a reason why they are none.
 * `writer`: turns operations into bytes.
-* `line`: the frames of one channel.
+* `line`: the frames of one channel; the frames of GB/Z 185.6 version 2 on one channel;
+  see `SessionLine`.
 * `side`: the common part of both sides of a channel that carries calls of one turn.
 * `requester`: the side that calls.
 * `provider`: the side that is called.
 * `file_fields`: Pieces of files in `task.get` and `ack`: fields that the text does not
   name.
-* `group_words`: The words of version 2 of GB/Z 185.6: groups, subscriptions and sealing
-  keys.
 * `group_reader`: Bytes of a peer become an operation of version 2: about a group or a
   subscription.
 * `group_writer`: Operations of version 2 become bytes.
-* `group_line`: The frames of GB/Z 185.6 version 2 on one channel; see `SessionLine`.
 * `sealed_message`: Messages of a sealed group in messages that the hub passes on
   unread.
 """
@@ -28,11 +27,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from anp.protocols.gbz.group_words import GBZ_GROUPS_URI, GBZ_GROUPS_VERSION
 from anp.protocols.gbz.provider import GbzProvider
 from anp.protocols.gbz.requester import GbzRequester
 from anp.protocols.gbz.side import GbzSetting
-from anp.protocols.gbz.words import GBZ_URI, GBZ_VERSION
+from anp.protocols.gbz.words import (
+    GBZ_GROUPS_URI,
+    GBZ_GROUPS_VERSION,
+    GBZ_URI,
+    GBZ_VERSION,
+)
 from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
 from negotiation.need import Role
 

@@ -35,14 +35,6 @@ from anp.interaction.operations import (
 )
 from anp.interaction.states import MAX_STATE
 from anp.protocols.fields import MAX_REF, Fields, invalid
-from anp.protocols.gbz.group_words import (
-    ACTS,
-    ALL_HISTORY,
-    GROUP_STATES,
-    JOIN_RULES,
-    NO_HISTORY,
-    GroupWord,
-)
 from anp.protocols.gbz.reader import (
     frame_fields,
     read_cancel,
@@ -52,7 +44,15 @@ from anp.protocols.gbz.reader import (
     read_task,
     read_update,
 )
-from anp.protocols.gbz.words import GbzOperation
+from anp.protocols.gbz.words import (
+    ACTS,
+    ALL_HISTORY,
+    GROUP_STATES,
+    JOIN_RULES,
+    NO_HISTORY,
+    GbzOperation,
+    GroupWord,
+)
 from anp.protocols.line import FurtherFrame, InvalidFrame, OperationFrame
 
 MAX_MEMBERS: Final = 1024

@@ -30,13 +30,13 @@ from anp.interaction.operations import (
     TaskUpdate,
 )
 from anp.protocols.fields import given_fields
-from anp.protocols.gbz.group_words import (
+from anp.protocols.gbz.words import (
     ALL_HISTORY,
     NO_HISTORY,
     NOT_SIGNED,
+    GbzOperation,
     GroupWord,
 )
-from anp.protocols.gbz.words import GbzOperation
 from anp.protocols.gbz.writer import (
     GbzTooLarge,
     json_bytes,

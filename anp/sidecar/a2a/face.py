@@ -12,22 +12,65 @@ from functools import partial
 from typing import Any, Final
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
+from anp.protocols.a2a.words import (
+    INTENT_URI,
+    A2aError,
+    A2aFault,
+    A2aMethod,
+    A2aVersion,
+)
 from anp.sidecar.a2a.card import AGENTS
 from anp.sidecar.a2a.door.admission import LOOK, A2aDoor, NotAdmitted
 from anp.sidecar.a2a.door.callers import A2aCaller
-from anp.sidecar.a2a.extensions import with_extensions
-from anp.sidecar.a2a.push_signature import KEYS_PATH
+from anp.sidecar.a2a.push import KEYS_PATH
 from anp.sidecar.a2a.rest import rest_error, rest_routes
 from anp.sidecar.a2a.rpc import A2aRpc, fault_of, id_of, rpc_error
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
+
+# The header that activates extensions, echoed for those that are known (INT-Q6).
+
+
+HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")
+"The header in 1.0 and in 0.3."
+
+KNOWN: Final = (INTENT_URI,)
+"URIs of the extensions that are honoured; none has to be asked for."
+
+
+def with_extensions(app: ASGIApp) -> ASGIApp:
+    """Return an application that says which of the wanted extensions are on."""
+
+    async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await app(scope, receive, send)
+        headers = Headers(scope=scope)
+        found = {name: _known(headers.getlist(name)) for name in HEADERS}
+
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                for name, uris in found.items():
+                    if uris:
+                        answer[name] = ", ".join(uris)
+            await send(message)
+
+        return await app(scope, receive, told)
+
+    return wrapped
+
+
+def _known(values: list[str]) -> list[str]:
+    asked = {one.strip() for value in values for one in value.split(",")}
+    return [uri for uri in KNOWN if uri in asked]
+
 
 logger = logging.getLogger(__name__)
 

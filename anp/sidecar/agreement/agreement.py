@@ -27,7 +27,7 @@ from anp.sidecar.agreement.rulings import (
 )
 from anp.sidecar.agreement.stored import negotiated
 from anp.sidecar.halves.workshop import Workshop
-from anp.sidecar.minds.cost import Cost
+from anp.sidecar.minds.accounts import Cost
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.telemetry.observer import Observer
 from anp.wire.frames import ProtocolType

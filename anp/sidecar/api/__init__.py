@@ -1,7 +1,8 @@
 """The local HTTP API and the dashboard.
 
 * `doors`: serves the API on a Unix socket and on loopback.
-* `app`: the API as a web application, loaded after the start.
+* `app`: the API as a web application, loaded after the start; the ways of requests to
+  their operations, without a look at each of the routes.
 * `table`: the form of an operation, from which routes and OpenAPI follow.
 * `operations`: the operations, one file for each noun.
 * `openapi`: the OpenAPI document.
@@ -18,6 +19,4 @@
 * `servers`: Web servers of the daemon, each on a listener of its own.
 * `tokenless`: Requests without credentials: their pace, and how connections become
   known.
-* `routes`: the ways of requests to their operations, without a look at each of the
-  routes.
 """

@@ -52,7 +52,7 @@ def open_attachment(
 
         return PythonAttachment(spec, limits=limits, on_change=on_change)
     if spec.kind == "inbox":
-        from anp.sidecar.attachments.inbox.attachment import InboxAttachment
+        from anp.sidecar.attachments.inbox.desk import InboxAttachment
 
         return InboxAttachment(
             spec, inbox or Inbox(), limits=limits, on_change=on_change

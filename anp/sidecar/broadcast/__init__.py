@@ -1,5 +1,5 @@
 """One message to many peers.
 
-* `fan_out`: does something for each of several peers, each within a time.
-* `broadcaster`: events of the message envelope, to all peers that listen.
+* `broadcaster`: events of the message envelope, to all peers that listen; does
+  something for each of several peers, each within a time.
 """

@@ -24,7 +24,7 @@ from anp.sidecar.calls.question import ask_peer
 from anp.sidecar.calls.requesters import MetaOffer, Requesters
 from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import DoesNotFit
-from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.minds.accounts import NO_COST, Cost
 from anp.sidecar.minds.templates import Templates
 from cache.records.records import (
     AgreementRecord,

@@ -26,7 +26,7 @@ from anp.sidecar.calls.prepared import (
 )
 from anp.sidecar.consensus.written import NotServed, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
-from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.minds.accounts import NO_COST, Cost
 from anp.sidecar.offer.call_times import CallTimes
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.telemetry.observer import Observer

@@ -21,7 +21,7 @@ from anp.sidecar.calls.candidates import WrittenCandidate
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.written import InputRefused, ResultUnfit, WrittenRequester
 from anp.sidecar.halves.protocol import Answer
-from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.minds.accounts import NO_COST, Cost
 from anp.sidecar.telemetry.observer import CallSeen
 from cache.records.records import AgreementRecord
 from negotiation.mind import Demand, Validator

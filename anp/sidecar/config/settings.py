@@ -43,7 +43,6 @@ from anp.sidecar.config.setting_types import (
     WebSocketUrl,
     example,
 )
-from anp.sidecar.config.updates import UpdatesConfig
 from anp.wire.meta_protocol import (
     CAPABILITIES,
     LEAST_MAX_MESSAGE,
@@ -51,6 +50,22 @@ from anp.wire.meta_protocol import (
     OTHERS_MAX_TEXT,
 )
 from cache.redis.place import DEFAULT_PREFIX, PlaceError, RedisPlace
+
+# The settings of the listener for updates of callback agents.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatesConfig(Section):
+    """Updates of attached callback agents, which have a listener of their own."""
+
+    host: str = "127.0.0.1"
+    "Address of the interface; it opens with the first call of such an agent."
+
+    port: Port = 0
+    "TCP port; 0 lets the system choose."
+
+    url: Annotated[HttpUrl | None, example("http://daemon.internal:8770")] = None
+    "URL of its root as agents reach it, when it is not `http://host:port`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

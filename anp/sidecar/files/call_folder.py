@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +24,44 @@ from anp.interaction.elements import Part, PartKind, Task
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.part_json import part_json
 from anp.sidecar.attachments.requester import GivenFile
-from anp.sidecar.files.names import names_for, plain_name
 from anp.sidecar.files.sealed_file import BLOCK, DamagedFile
 from anp.sidecar.files.spool import NoRoom, Spool
 from anp.sidecar.files.transfers import FileFailed, FileTransfers
 from anp.sidecar.offer.task_arguments import LaidFile
+
+# Names of files that a peer gives: data, of which a plain name is made.
+
+
+MAX_NAME = 120
+"Most characters of a name."
+
+MAX_BYTES = 200
+"Most bytes of a name; what numbers and endings add is beside it."
+
+MAX_SAME = 1_000
+"Files of one name that are kept beside each other."
+
+
+def plain_name(name: str) -> str:
+    """Return a peer's name as that of a file in a folder.
+
+    Of a path only its end counts, and dots at the beginning go. It may be empty.
+    """
+    base = name.replace("\\", "/").rpartition("/")[2]
+    base = "".join(c for c in base if c.isprintable()).lstrip(". ")[-MAX_NAME:]
+    plain = base.encode("utf-8", "replace")[-MAX_BYTES:].decode("utf-8", "ignore")
+    return plain.lstrip(". ")
+
+
+def names_for(name: str) -> Iterator[str]:
+    """Yield the names to try for a file, the later ones with a number."""
+    base = plain_name(name) or "content"
+    stem, dot, ending = base.rpartition(".")
+    if not stem:
+        stem, dot, ending = base, "", ""
+    for number in range(MAX_SAME):
+        yield f"{stem}{f'-{number}' if number else ''}{dot}{ending}"
+
 
 Value = dict[str, Any]
 

@@ -11,9 +11,8 @@ from anp.interaction.errors import InteractionError
 from anp.interaction.groups.operations import GroupContent, GroupPost, Membership
 from anp.protocols.fields import Fields
 from anp.protocols.gbz.group_reader import read_group_frame
-from anp.protocols.gbz.group_words import NOT_SIGNED
 from anp.protocols.gbz.reader import read_message
-from anp.protocols.gbz.words import GbzOperation
+from anp.protocols.gbz.words import NOT_SIGNED, GbzOperation
 from anp.protocols.gbz.writer import json_bytes
 from anp.protocols.line import FurtherFrame
 from anp.sidecar.groups.shelf import StoredEvent

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import mcp_types as types
 
-from anp.sidecar.attachments.inbox.fence import fenced
+from anp.sidecar.attachments.inbox.desk import fenced
 from anp.sidecar.mcp.contents import bytes_block
 from anp.sidecar.mcp.local_api import LocalApi
 from anp.sidecar.mcp.tasks import (

@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from anp.sidecar.minds.accounts import MAX_EXCHANGES, Exchanged
-from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.minds.accounts import MAX_EXCHANGES, NO_COST, Cost, Exchanged
 from anp.sidecar.minds.minds import Think, Thinking
 from cache.errors import CacheError
 from cache.records.negotiations import NegotiationRecord

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from anp.errors import ConfigError
-from anp.sidecar.minds.accounts import Exchanged, Spender, Spending
-from anp.sidecar.minds.cost import Cost
+from anp.sidecar.minds.accounts import Cost, Exchanged, Spender, Spending
 from negotiation.llm.asking.budget import OWNER, UNLISTED
 from negotiation.mind import Mind
 from negotiation.rules.rules import RulesMind

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-from anp.sidecar.minds.accounts import Spending
-from anp.sidecar.minds.cost import Cost
+from anp.sidecar.minds.accounts import Cost, Spending
 from negotiation.document.shape import document_hash
 from negotiation.llm.memory import side_key
 from negotiation.mind import Demand, HalfSource, Mind, Reject, Side, Verdict

@@ -6,8 +6,7 @@ import asyncio
 import hashlib
 import logging
 
-from anp.sidecar.minds.accounts import Spending
-from anp.sidecar.minds.cost import NO_COST, Cost
+from anp.sidecar.minds.accounts import NO_COST, Cost, Spending
 from anp.sidecar.minds.minds import Think
 from negotiation.errors import MindError
 from negotiation.mind import Demand

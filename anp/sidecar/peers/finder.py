@@ -14,8 +14,7 @@ from anp.errors import CallError, ErrorKind, PeerError
 from anp.identity.address import PeerAddress, parse_peer
 from anp.identity.book import AddressBook
 from anp.identity.dids import is_web_did, same_agent
-from anp.identity.web.fetcher import client_tls
-from anp.identity.web.http_library import load_http
+from anp.identity.web.fetcher import client_tls, load_http
 from anp.identity.well_known import (
     MAX_WELL_KNOWN,
     WellKnown,

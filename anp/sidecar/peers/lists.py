@@ -19,9 +19,8 @@ from urllib.parse import urlsplit
 
 from anp.channel.links import LinkTarget
 from anp.identity.address import normalise_url
-from anp.identity.web.fetcher import Fetcher
+from anp.identity.web.fetcher import Fetcher, load_http
 from anp.identity.web.guard import FetchError
-from anp.identity.web.http_library import load_http
 from anp.phases import waits_for
 from negotiation.consensus.listing import (
     MAX_LIST,

@@ -4,6 +4,6 @@
 * `worker`: carries out one plan, also over restarts.
 * `group_offer`: one task that is offered to a group, whose first member to accept
   does it.
-* `results`: what a part gave, put together for the whole.
-* `outcome`: What came of a part of a plan, at one candidate or at the last of them.
+* `outcome`: What came of a part of a plan, at one candidate or at the last of them;
+  what a part gave, put together for the whole.
 """

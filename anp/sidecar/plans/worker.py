@@ -41,8 +41,7 @@ from anp.sidecar.discovery.candidates import Candidates
 from anp.sidecar.groups.service import GroupService
 from anp.sidecar.peers.finder import PeerFinder
 from anp.sidecar.plans.group_offer import GroupOffer
-from anp.sidecar.plans.outcome import PartOffer, PartOutcome
-from anp.sidecar.plans.results import contents_of
+from anp.sidecar.plans.outcome import PartOffer, PartOutcome, contents_of
 from anp.sidecar.tasks.chronicle import Chronicle, results
 from anp.sidecar.tasks.known import KnownTask, Maker
 from anp.sidecar.tasks.service import TaskService

@@ -6,11 +6,13 @@ fixes; every other fix is a command that the owner reads before running it.
 
 from __future__ import annotations
 
+import ctypes
 import resource
 import shlex
 import shutil
 import socket
 import stat
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,10 +28,47 @@ from anp.sidecar.config.settings import Config
 from anp.sidecar.home.home import Home
 from anp.sidecar.minds.models import model_summary
 from anp.sidecar.peers.web_identity import certificate_state, server_tls
-from anp.sidecar.process.clock import Clock
 from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
 from cache.store import open_store
+
+# Asks the system for the time and the state of its clock.
+
+
+TIME_ERROR = 5
+"Returned by `adjtimex` while the clock is not synchronised (Linux, timex.h)."
+
+SIZE_OF_TIMEX = 256
+"More than `struct timex` has on any Linux."
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A clock, and whether it is kept in step."""
+
+    now: float
+    "Seconds since 1970."
+
+    synchronised: bool | None
+    "True if a time service keeps it in step; None if the system does not tell."
+
+    @classmethod
+    def of_system(cls) -> Clock:
+        """Ask this system; changes nothing."""
+        return cls(time.time(), _synchronised())
+
+
+def _synchronised() -> bool | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        adjtimex = ctypes.CDLL(None).adjtimex
+    except (OSError, AttributeError):
+        return None
+    # All zeros: `modes` = 0 only reads.
+    state = adjtimex(ctypes.create_string_buffer(SIZE_OF_TIMEX))
+    return None if state < 0 else bool(state != TIME_ERROR)
+
 
 LEAST_DISK = 100 * 1024 * 1024
 "Free bytes below which agreements may soon not be kept."

@@ -22,7 +22,7 @@ from anp.interaction.triggers.subscription import (
     read_subscription,
 )
 from anp.interaction.triggers.watch import Ended, Happening, time_text
-from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
+from anp.protocols.gbz.words import GBZ_GROUPS_URI
 from anp.sidecar.config.interaction import InteractionConfig
 from anp.sidecar.consensus.written.heard import HeardEntry
 from anp.sidecar.offer.gate import Gate

@@ -28,7 +28,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.plan import is_plan
 from anp.interaction.step import Step
 from anp.interaction.stored import element_size
-from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
+from anp.protocols.gbz.words import GBZ_GROUPS_URI
 from anp.sidecar.calls.caller import Caller
 from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.config.interaction import InteractionConfig

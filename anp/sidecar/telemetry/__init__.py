@@ -6,8 +6,7 @@
 * `history`: calls over time, by peer and with latencies, for charts.
 * `line_files`: files of lines, bounded by size and age.
 * `log_limit`: limits the log lines of each cause, and counts the others.
-* `metrics`: families of figures.
-* `metrics_text`: the figures in the text form of Prometheus.
+* `metrics`: families of figures; the figures in the text form of Prometheus.
 * `tracing`: the parts of OpenTelemetry that make spans.
 * `usage`: counts calls by protocol, and writes them now and then.
 """

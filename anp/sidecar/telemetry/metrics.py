@@ -7,8 +7,9 @@ The counts are plain numbers, so that counting costs nothing worth mentioning.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, Literal
 
 from anp.errors import ErrorKind, LocalError
@@ -312,3 +313,47 @@ def _family(name: str, kind: str) -> Family:
     if family is None or family.kind != kind:
         raise LocalError(f"there is no {kind} {name}")
     return family
+
+
+# The counts in the text format of Prometheus, version 0.0.4.
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"Media type of the text format."
+
+
+def metrics_text(metrics: Metrics) -> bytes:
+    """Return all counts in the text format."""
+    lines: list[str] = []
+    for family in FAMILIES:
+        lines.append(f"# HELP {family.name} {_escaped(family.text)}")
+        lines.append(f"# TYPE {family.name} {family.kind}")
+        lines += _samples(family, metrics)
+    return "\n".join([*lines, ""]).encode()
+
+
+def _samples(family: Family, metrics: Metrics) -> Iterator[str]:
+    if family.kind != "histogram":
+        for values, number in metrics.numbers(family).items():
+            yield _sample(family.name, zip(family.labels, values, strict=True), number)
+        return
+    for values, found in metrics.histograms(family).items():
+        labels = list(zip(family.labels, values, strict=True))
+        bounds = [*(f"{bound:g}" for bound in found.bounds), "+Inf"]
+        total = 0.0
+        for bound, total in zip(bounds, accumulate(found.counts), strict=True):
+            yield _sample(f"{family.name}_bucket", [*labels, ("le", bound)], total)
+        yield _sample(f"{family.name}_count", labels, total)
+        yield _sample(f"{family.name}_sum", labels, found.total)
+
+
+def _sample(name: str, labels: Iterable[tuple[str, str]], number: float) -> str:
+    pairs = ",".join(
+        f'{label}="{_escaped(value, quotes=True)}"' for label, value in labels
+    )
+    return f"{name}{{{pairs}}} {float(number)}" if pairs else f"{name} {float(number)}"
+
+
+def _escaped(text: str, *, quotes: bool = False) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quotes else text

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from negotiation.llm.asking.questions import (
     BOOLEAN,
+    TEXT,
     Question,
     ask_with,
     choice,
@@ -23,6 +24,7 @@ from negotiation.llm.asking.questions import (
 )
 from negotiation.mind import Demand, Offer
 from negotiation.need import Capability
+from negotiation.rules.templates import MAX_VALUES, Mark
 
 MAX_SELECTED: Final = 6
 "Largest number of capabilities that a model selects for one request."
@@ -83,3 +85,26 @@ def _sorted(capabilities: Sequence[Capability]) -> list[Capability]:
 
 def _words(hints: Sequence[str]) -> str:
     return "\n".join(f"- {one_line(one, 500)}" for one in hints)
+
+
+# The question for the values in a task's words, which become arguments.
+#
+# An answer only marks parts of the text: code looks each up there and does the rest.
+
+
+MAX_SHOWN: Final = 1_000
+
+
+def marks_question(requirement: str) -> Question:
+    """Return the question for the values in the words of a need."""
+    return ask_with(
+        "marks",
+        {"task": fenced(requirement, limit=MAX_SHOWN)},
+        schema=record(values=many(record(text=TEXT, name=TEXT), most=MAX_VALUES)),
+        max_tokens=400,
+    )
+
+
+def read_marks(answer: Mapping[str, Any]) -> tuple[Mark, ...]:
+    """Return the values that an answer marks, as they stand in it."""
+    return tuple((one["text"], one["name"].strip()) for one in answer["values"])

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from anp.cli.app import run
+from anp.cli.client import LocalHttp
 from anp.cli.commands.attachments.attach import _program_name
-from anp.cli.local_http import LocalHttp
 from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.api.answers import fields_of
 from anp.sidecar.api.problems import Problem

@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from anp.cli.app import run
+from anp.cli.client import LocalHttp
 from anp.cli.examples import EXAMPLES, example_of
-from anp.cli.local_http import LocalHttp
 from anp.sidecar.api.app import operations_of
 from anp.sidecar.api.table import LocalScope, give_scope, routes_of
 from anp.sidecar.home.home import ApiAddress, Home, OwnerAddress

@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from anp.cli.app import app
+from anp.cli.completion import install_completion, shell_of
 from anp.cli.questions import QUESTIONS, ask_all, with_values
-from anp.cli.shells import install_completion, shell_of
 from anp.errors import CallError
 from anp.sidecar.config.load import load_config
 from anp.sidecar.config.schema import default_config_text

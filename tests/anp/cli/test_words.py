@@ -51,7 +51,7 @@ def loaded_by(*words: str) -> set[str]:
 def test_a_call_loads_no_library_but_the_standard_one(tmp_path: object) -> None:
     home = ("--home", f"{tmp_path}/none")
     loaded = loaded_by(*home, "call", "bob", "double", "-d", "{}", "--json")
-    assert "anp.cli.local_http" in loaded
+    assert "anp.cli.client" in loaded
     assert not {"click", "pydantic", "httpx2", "asyncio", "cryptography"} & loaded
     # A form that is not a usual one is read by the whole command line.
     assert "click" in loaded_by(*home, "call", "bob", "double", "--data={}")

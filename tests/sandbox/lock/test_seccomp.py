@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.lock import landlock
+from sandbox.lock import lockdown as landlock
 from sandbox.lock.seccomp import (
     AUDIT_ARCH,
     SYSCALLS,

@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from sandbox.errors import SandboxError
 from sandbox.lock.lockdown import UNTESTED
-from sandbox.processes.control import Control, Message, control_pair
+from sandbox.processes.launch import Control, Message, control_pair
 from sandbox.processes.process import ForkServer
 from sandbox.processes.worker_process import Ending, WorkerProcess
 from tests.sandbox.plain_worker import PLAIN, UNLOCKED

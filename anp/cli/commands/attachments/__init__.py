@@ -2,15 +2,14 @@
 
 * `attach`: tries a program once, writes its file, and tells the daemon.
 * `options`: the options of `attach`, as they are typed, kept, and typed again.
-* `attached`: the attached programs, listed and removed.
-* `capabilities`: the attached capabilities, listed, shown and tried.
+* `attached`: the attached programs, listed and removed; the attached capabilities,
+  listed, shown and tried.
 """
 
 from __future__ import annotations
 
 from anp.cli.commands.attachments.attach import attach_app
-from anp.cli.commands.attachments.attached import attachments_app
-from anp.cli.commands.attachments.capabilities import capabilities_app
+from anp.cli.commands.attachments.attached import attachments_app, capabilities_app
 from anp.cli.grammar import Commands
 
 __all__ = ["register"]

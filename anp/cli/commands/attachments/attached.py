@@ -6,10 +6,11 @@ from typing import Any
 
 from click import Context
 
-from anp.cli.client import Client, home_of, load_settings
+from anp.cli.client import Client, client_of, home_of, load_settings, segment
 from anp.cli.grammar import Commands
-from anp.cli.options import Json
-from anp.cli.output import Column, Settings, print_list, print_one, progress
+from anp.cli.input import read_data
+from anp.cli.options import Capability, Data, Json
+from anp.cli.output import Column, Settings, print_json, print_list, print_one, progress
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.home.home import Home
 
@@ -91,3 +92,52 @@ def tell_daemon(home: Home) -> str:
         return "not running"
     Client(home).post("/v1/reload")
     return "reloaded"
+
+
+# capabilities: the attached capabilities, listed, shown and tried.
+
+
+capabilities_app = Commands(help="Attached capabilities: list, show, test.")
+
+
+@capabilities_app.command("list")
+def list_capabilities(context: Context, as_json: Json = False) -> None:
+    """List the capabilities of all attachments."""
+    found = client_of(context).get("/v1/capabilities")
+    columns: dict[str, Column] = {
+        "CAPABILITY": "name",
+        "EXPOSED": _exposed,
+        "READ-ONLY": lambda each: "yes" if each["read_only"] else "no",
+        "DESCRIPTION": "description",
+    }
+    print_list(found, found["capabilities"], columns, as_json=as_json)
+
+
+@capabilities_app.command("show")
+def show_capability(context: Context, name: Capability, as_json: Json = False) -> None:
+    """Show one capability with its schemas."""
+    for capability in client_of(context).get("/v1/capabilities")["capabilities"]:
+        if name in (capability["name"], capability["name"].partition(".")[2]):
+            print_json(capability)
+            return
+    raise CallError(ErrorKind.USAGE, f"no capability is called {name}")
+
+
+@capabilities_app.command("test")
+def try_capability(
+    context: Context,
+    name: Capability,
+    data: Data = "{}",
+    as_json: Json = False,
+) -> None:
+    """Call one exposed capability as a peer would, without a protocol."""
+    path = f"/v1/capabilities/{segment(name)}/test"
+    found = client_of(context).post(path, {"input": read_data(data)})
+    print_json(found if as_json else found["output"])
+
+
+def _exposed(capability: dict[str, Any]) -> str:
+    if capability["exposed"]:
+        return "yes"
+    peers = capability.get("exposed_to")
+    return f"to {', '.join(peers)}" if peers else "no"

@@ -4,6 +4,6 @@
 * `sessions`: `sessions list`, `show`, `export`, `close`, `delete`.
 * `subscriptions`: `subscriptions create`, `list`, `show`, `cancel`, `runs`, `watch`,
   `emit`.
-* `saved`: files of tasks in a folder of the user's, under the names that peers gave.
-* `watch`: a task in a terminal: its text as it streams, progress, questions and end.
+* `watch`: a task in a terminal: its text as it streams, progress, questions and end;
+  files of tasks in a folder of the user's, under the names that peers gave.
 """

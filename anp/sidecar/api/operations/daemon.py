@@ -35,7 +35,7 @@ from anp.sidecar.minds.models import budget_limits
 from anp.sidecar.minds.spend import MAX_DAYS, Spend, first_day, spend_of
 from anp.sidecar.operation import Reloaded, reload_daemon
 from anp.sidecar.telemetry.history import WINDOWS, HistoryView, Window
-from anp.sidecar.telemetry.metrics_text import CONTENT_TYPE, metrics_text
+from anp.sidecar.telemetry.metrics import CONTENT_TYPE, metrics_text
 from anp.version import daemon_version
 from cache.records.records import Count
 from negotiation.llm.asking.budget import utc_day

@@ -26,8 +26,7 @@ from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody, LongText
 from anp.sidecar.api.table import STRICT, LocalScope, Query, get, integer_of, post
 from anp.sidecar.attachments.attachment import Progress, ToolError
-from anp.sidecar.attachments.inbox.desk import LEASE, InboxEvent, InboxItem
-from anp.sidecar.attachments.inbox.fence import fenced
+from anp.sidecar.attachments.inbox.desk import LEASE, InboxEvent, InboxItem, fenced
 from anp.sidecar.attachments.requester import Question
 from anp.sidecar.calls.events import Event
 from anp.sidecar.daemon import Daemon

@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
 
 from anp.protocols.a2a.intents import SkillSchemas, read_skill_schemas
 from anp.protocols.a2a.words import INTENT_URI
-from anp.sidecar.attachments.a2a.event_limit import UNLIMITED, limit_events
 from anp.sidecar.attachments.a2a.exchange import TaskTalk
 from anp.sidecar.attachments.a2a.parts import PART
 from anp.sidecar.attachments.a2a.sign_in import secret_wanted, sign_in
@@ -24,7 +26,11 @@ from anp.sidecar.attachments.attachment import (
     AttachmentLimits,
     report_progress,
 )
-from anp.sidecar.attachments.http.endpoint import CallContext, HttpEndpoint
+from anp.sidecar.attachments.http.endpoint import (
+    CallContext,
+    HttpEndpoint,
+    TooLargeError,
+)
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.listing import Tool, ToolListing, read_tools
 from anp.sidecar.attachments.requester import current_requester
@@ -32,10 +38,67 @@ from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.urls import Url, join_url, parse_url
 from negotiation.errors import JsonError
 
-# `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:
     from a2a.client import Client
     from a2a.types.a2a_pb2 import AgentCard, AgentSkill
+
+# The largest answer of an agent: of all of it, or of each event of a stream.
+#
+# A stream may last for hours, so that only what has to be held at a time is limited.
+
+
+UNLIMITED: Final = 2**63
+"Most bytes of an answer that is limited here and nowhere else."
+
+EVENT_END: Final = re.compile(rb"\n\r?\n|\r\r")
+"The blank line after a server-sent event."
+
+END_SIZE: Final = 3
+"Most bytes of it."
+
+
+def limit_events(client: httpx2.AsyncClient, most: int) -> None:
+    """Limit the answers that a client reads.
+
+    Args:
+        most: Bytes of an answer, or of one event where events are streamed.
+    """
+
+    async def limit(response: httpx2.Response) -> None:
+        media_type = response.headers.get("content-type", "").partition(";")[0]
+        streams = media_type.strip().lower() == "text/event-stream"
+        stream = response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        response.stream = _Limited(stream, most, per_event=streams)
+
+    client.event_hooks = {"request": [], "response": [limit]}
+
+
+class _Limited(httpx2.AsyncByteStream):
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, most: int, *, per_event: bool
+    ) -> None:
+        self._inner = inner
+        self._most = most
+        self._per_event = per_event
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size, tail = 0, b""
+        async for chunk in self._inner:
+            size += len(chunk)
+            if self._per_event:
+                seen = tail + chunk
+                ends = [found.end() for found in EVENT_END.finditer(seen)]
+                if ends:
+                    size = len(seen) - ends[-1]
+                tail = seen[-END_SIZE:]
+            if size > self._most:
+                raise TooLargeError(f"the answer is over {self._most} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
 
 logger = logging.getLogger(__name__)
 

@@ -30,10 +30,9 @@ from anp.interaction.operations import (
 )
 from anp.protocols.envelope import ENVELOPE_TASKS_URI
 from anp.protocols.envelope.session_line import EnvelopeLine
-from anp.protocols.gbz.group_line import GroupLine
-from anp.protocols.gbz.group_words import GBZ_GROUPS_URI
-from anp.protocols.gbz.line import GbzLine
+from anp.protocols.gbz.line import GbzLine, GroupLine
 from anp.protocols.gbz.side import session_of
+from anp.protocols.gbz.words import GBZ_GROUPS_URI
 from anp.protocols.line import FurtherFrame, OperationFrame, SessionLine
 from anp.wire.envelopes import EXTENSION_BINARY
 from anp.wire.frames import ProtocolType

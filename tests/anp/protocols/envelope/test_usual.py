@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anp.protocols import timestamps
 from anp.protocols.envelope import messages, reader
 from anp.protocols.envelope.messages import (
     EnvelopeMessage,
@@ -243,7 +244,7 @@ def test_a_moment_is_read_the_same_in_every_second() -> None:
         "2026-W47-6T12:00:00.250Z",
     ):
         # One with another zone goes the long way.
-        assert messages.read_timestamp(text) == messages.read_timestamp(
+        assert timestamps.read_timestamp(text) == timestamps.read_timestamp(
             text.replace("Z", "+00")
         )
     for text in (
@@ -255,5 +256,5 @@ def test_a_moment_is_read_the_same_in_every_second() -> None:
         "9999-12-31T23:59:60.000Z",
     ):
         with pytest.raises(ValueError, match=r".+"):
-            messages.read_timestamp(text)
+            timestamps.read_timestamp(text)
     assert datetime(2026, 11, 21, 12, tzinfo=UTC) == NOW

@@ -9,7 +9,7 @@ import pytest
 
 from anp.identity.keys import PrivateKey
 from anp.identity.public_keys import KeyKind
-from anp.sidecar.a2a.push_signature import PURPOSE, PushSigner
+from anp.sidecar.a2a.push import PURPOSE, PushSigner
 from tests.clauses import clause
 
 FACE = "https://agent.example/a2a"

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from anp.sidecar.api.routes import NounRouter
+from anp.sidecar.api.app import NounRouter
 
 
 async def named(request: Request) -> Response:

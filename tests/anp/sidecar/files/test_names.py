@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anp.sidecar.files.names import names_for, plain_name
+from anp.sidecar.files.call_folder import names_for, plain_name
 
 
 @pytest.mark.parametrize(

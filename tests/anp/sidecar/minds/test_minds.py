@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.minds.accounts import Exchanged, Spending
+from anp.sidecar.minds.accounts import NO_COST, Cost, Exchanged, Spending
 from anp.sidecar.minds.afterwards import Afterwards, Bill, words_of
-from anp.sidecar.minds.cost import NO_COST, Cost
 from anp.sidecar.minds.minds import Minds, Thinking
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import AgreementRole

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from anp.sidecar.minds.accounts import Spender, Spending
-from anp.sidecar.minds.cost import Cost
+from anp.sidecar.minds.accounts import Cost, Spender, Spending
 from anp.sidecar.minds.remembered import RememberingMind
 from cache.store import Store
 from negotiation.llm.asking.budget import (

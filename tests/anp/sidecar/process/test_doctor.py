@@ -20,8 +20,14 @@ from anp.sidecar.config.load import load_config
 from anp.sidecar.config.settings import CacheConfig, Config, ListenConfig, PolicyConfig
 from anp.sidecar.home.home import ApiAddress, Home
 from anp.sidecar.peers.web_identity import renew_tls, server_tls
-from anp.sidecar.process.clock import Clock
-from anp.sidecar.process.doctor import RELEASED, DoctorCheck, Level, examine, repair
+from anp.sidecar.process.doctor import (
+    RELEASED,
+    Clock,
+    DoctorCheck,
+    Level,
+    examine,
+    repair,
+)
 from cache.rows import Room
 from cache.store import Store
 from tests.cache.servers import fake_backend

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from anp.sidecar.process.memory import MOST_KEPT, keep_freed_memory
+from anp.sidecar.process.run import MOST_KEPT, keep_freed_memory
 
 # In a process of its own: what is kept would be kept for the other tests too.
 PROGRAM = f"""
 from pathlib import Path
-from anp.sidecar.process.memory import keep_freed_memory
+from anp.sidecar.process.run import keep_freed_memory
 
 def faults():
     import resource
@@ -55,7 +55,7 @@ def test_another_system_is_left_alone(
 # In a process of its own: the collector would pass over what other tests left.
 ASIDE = """
 import gc
-from anp.sidecar.process.memory import set_aside
+from anp.sidecar.process.run import set_aside
 before = gc.get_freeze_count()
 circle = []
 circle.append(circle)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from anp.sidecar.process.service import ServiceManager
+from anp.sidecar.process.run import ServiceManager
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from anp.errors import CallError, ErrorKind, LocalError
-from anp.sidecar.telemetry.metrics import FAMILIES, Metrics
-from anp.sidecar.telemetry.metrics_text import metrics_text
+from anp.sidecar.telemetry.metrics import FAMILIES, Metrics, metrics_text
 from anp.sidecar.telemetry.observer import Observer
 
 DID = "did:wba:somebody.example"

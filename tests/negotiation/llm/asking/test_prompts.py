@@ -18,9 +18,8 @@ from negotiation.llm import assess
 from negotiation.llm.asking.answers import is_strict
 from negotiation.llm.asking.questions import Question, ask_with, load_prompt
 from negotiation.llm.assess import answer_question, spoken_question
-from negotiation.llm.steps.advice import allow_question, select_question
+from negotiation.llm.steps.advice import allow_question, marks_question, select_question
 from negotiation.llm.steps.candidates import base_of, changes_question, option_question
-from negotiation.llm.steps.marks import marks_question
 from negotiation.llm.steps.offer import choosing_question, offer_form, offer_question
 from negotiation.llm.steps.phrases import codec_question, document_words
 from negotiation.llm.steps.propose import propose_question

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.groups.elements import Group, GroupPolicy
 from anp.interaction.groups.hub_records import Ticket
-from anp.protocols.gbz.group_words import NOT_SIGNED
+from anp.protocols.gbz.words import NOT_SIGNED
 from anp.protocols.timestamps import read_timestamp
 from anp.sidecar.calls.events import Event
 from anp.sidecar.groups.frames import message_in
