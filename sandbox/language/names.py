@@ -13,6 +13,9 @@ from RestrictedPython.transformer import INSPECT_ATTRIBUTES
 OWN_MODULE = "half"
 "`__name__` of a half, and so `__module__` of its classes and functions."
 
+FILENAME = "<half>"
+"File name of a half in tracebacks, and so of the code of its own functions."
+
 PREFIX = "private_"
 "Prefix of a private attribute's own name; that one keeps its underscore."
 

@@ -7,10 +7,8 @@ import warnings
 from types import CodeType
 
 from sandbox.errors import Finding
+from sandbox.language.names import FILENAME
 from sandbox.language.transformer import HalfTransformer
-
-FILENAME = "<half>"
-"File name of a module's source in tracebacks."
 
 MAX_SOURCE = 64 * 1024
 "Largest source, in bytes of UTF-8 (SANDBOX.md, Layer 0)."

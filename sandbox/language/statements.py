@@ -6,8 +6,10 @@ dataclasses and named tuples need in a class body are replaced by neutral ones.
 Import statements bind facades and their members. The interpreter's own import would
 look for a missing name in `sys.modules` and return a real module; an assignment cannot.
 
-A class pattern reads attributes without a guard. So a pattern inside a class pattern is
-allowed only for the builtin types that match themselves (SANDBOX.md, list item 2).
+A class pattern with patterns inside reads attributes without a guard, and which ones is
+decided by the object that the class's name has at run time. So no such pattern is ever
+compiled: `case int(x)` of a builtin type becomes `case int() as x`, which means the
+same, and all others are refused (SANDBOX.md, list item 2).
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class StatementRules(RestrictingNodeTransformer, ABC):
 
     _modules: dict[str, str]
     _bound: set[str]
+    _captures: list[tuple[str, ast.MatchClass]]
 
     @abstractmethod
     def bind(self, node: ast.AST, name: str) -> str:
@@ -166,18 +169,41 @@ class StatementRules(RestrictingNodeTransformer, ABC):
         return node
 
     def visit_MatchClass(self, node: ast.MatchClass) -> Any:
-        """Allow class patterns that read no attribute."""
-        name = node.cls.id if isinstance(node.cls, ast.Name) else None
-        if node.kwd_patterns or (node.patterns and name not in _SELF_MATCHING):
-            shown = ast.unparse(node.cls)
-            self.error(
-                node,
-                "a class pattern reads no attributes here; write "
-                f"`case {shown}():` and read them in the body",
-            )
+        """Allow class patterns that read no attribute; give a capture its new form."""
+        capture = None
+        if node.patterns or node.kwd_patterns:
+            capture = self._capture(node)
+            if capture is None:
+                self.refuse_pattern(node)
         node.cls = self.visit(node.cls)
-        node.patterns = [self.visit(pattern) for pattern in node.patterns]
-        return node
+        node.patterns, node.kwd_attrs, node.kwd_patterns = [], [], []
+        if capture is None or capture.name is None:
+            return node
+        capture.pattern = node
+        capture.name = self.bind(node, capture.name)
+        return capture
+
+    def _capture(self, node: ast.MatchClass) -> ast.MatchAs | None:
+        """Return the pattern `x` or `_` inside `int(x)`; None if there is another."""
+        match node:
+            case ast.MatchClass(
+                cls=ast.Name(id=name),
+                patterns=[ast.MatchAs(pattern=None) as inside],
+                kwd_patterns=[],
+            ) if name in _SELF_MATCHING:
+                # Refused later if the source binds this name to something else.
+                self._captures.append((name, node))
+                return inside
+        return None
+
+    def refuse_pattern(self, node: ast.MatchClass) -> None:
+        """Record the finding about a class pattern that would read attributes."""
+        shown = ast.unparse(node.cls)
+        self.error(
+            node,
+            "a class pattern reads no attributes here; write "
+            f"`case {shown}():` and read them in the body",
+        )
 
     def _value(self, value: ast.expr) -> ast.expr:
         visited: ast.expr = self.visit(value)

@@ -52,6 +52,7 @@ class HalfTransformer(StatementRules):
         self._modules: dict[str, str] = {}
         self._builtins: list[ast.Name] = []
         self._members: list[tuple[str, ast.Attribute]] = []
+        self._captures: list[tuple[str, ast.MatchClass]] = []
 
     def findings(self) -> list[Finding]:
         """Return the findings, by line, after the visit."""
@@ -62,6 +63,9 @@ class HalfTransformer(StatementRules):
         for name, attribute in self._members:
             if name not in self._bound:
                 self.check_member(name, attribute)
+        for name, pattern in self._captures:
+            if name in self._bound:
+                self.refuse_pattern(pattern)
         by_line = sorted(self._findings, key=lambda f: (f.line or 0, f.reason))
         return by_line[:MAX_FINDINGS]
 

@@ -20,8 +20,8 @@ from sandbox.errors import Finding
 from sandbox.language.facades.log import CappedLog
 from sandbox.language.facades.modules import import_name
 from sandbox.language.facades.objects import ANNOTATIONS, with_private_keywords
-from sandbox.language.names import OWN_MODULE, plain_text
-from sandbox.language.policy import FILENAME, compile_half
+from sandbox.language.names import FILENAME, OWN_MODULE, plain_text
+from sandbox.language.policy import compile_half
 from sandbox.language.runtime.attributes import Hold, read, read_guarded, writable
 from sandbox.language.runtime.builtin_names import BUILTINS
 from sandbox.language.runtime.classes import exact_group

@@ -5,6 +5,7 @@ A half's own classes are recognised by their module, which no source can set.
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import decimal
@@ -108,26 +109,34 @@ def _look_at(result: Any, value: Any, name: str) -> Any:
     if type(result) is types.MappingProxyType:
         # A comparison would hand the underlying dictionary to the other operand.
         return result if _is_own(value) else types.MappingProxyType(dict(result))
-    if isinstance(value, type) and not is_own_class(value):
-        return _method_of(value, name, result)
-    return result
+    if type(value) is super:
+        return _method_of(super.__self_class__.__get__(value), name, result)  # type: ignore[attr-defined]  # a member of every `super`
+    return _method_of(value, name, result) if isinstance(value, type) else result
 
 
-def _method_of(kind: type, name: str, function: Any) -> Any:
-    """Return a foreign class's method that accepts only its own instances as `self`.
+def _method_of(asked: type, name: str, function: Any) -> Any:
+    """Return a method of a class that only takes instances of that class as `self`.
 
-    Such a method may set attributes of `self`.
+    A method that the half did not write may set attributes of `self` without a guard:
+    one of the standard library, which own subclasses inherit, and one that the library
+    made for an own class, such as the `__init__` of a dataclass.
     """
+    if function.__code__.co_filename == names.FILENAME:
+        return function
+    kind, found = next(
+        ((base, vars(base)[name]) for base in asked.__mro__ if name in vars(base)),
+        (asked, None),
+    )
+    if isinstance(found, staticmethod):
+        return function
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if not issubclass(type(self), kind):
+        # Not `issubclass`, which believes what was registered with an abstract class.
+        if kind not in type(self).__mro__:
             raise TypeError(f"{name} needs a {kind.__name__}")
         return function(self, *args, **kwargs)
 
-    found = next(
-        (vars(base)[name] for base in kind.__mro__ if name in vars(base)), None
-    )
-    return function if isinstance(found, staticmethod) else method
+    return method
 
 
 def read_guarded(value: Any, name: str) -> Any:
@@ -136,9 +145,8 @@ def read_guarded(value: Any, name: str) -> Any:
         return _format_method(value, name)
     if name == "obj" and isinstance(value, AttributeError):
         _refuse(name)
-    if name == "register" and isinstance(value, type) and not is_own_class(value):
-        # It would register a class of the standard library for all later calls too.
-        _refuse(name)
+    if name == "register" and isinstance(value, abc.ABCMeta):
+        return _registration(value)
     if name in {"_value_", "_name_"} and not isinstance(value, enum.Enum):
         _refuse(name)
     if name.startswith(names.PREFIX):
@@ -146,6 +154,22 @@ def read_guarded(value: Any, name: str) -> Any:
     if name.startswith("__"):
         return _special_attribute(value, name)
     return read(value, name)
+
+
+def _registration(kind: abc.ABCMeta) -> Any:
+    """Return the `register` of an abstract class, if both classes are the half's own.
+
+    Any other class would remember the registration in all later calls too.
+    """
+    if not is_own_class(kind):
+        _refuse("register")
+
+    def register(subclass: Any) -> Any:
+        if not isinstance(subclass, type) or not is_own_class(subclass):
+            raise TypeError("register takes a class of your own")
+        return kind.register(subclass)
+
+    return register
 
 
 def _format_method(value: Any, name: str) -> Any:

@@ -112,11 +112,11 @@ def build_class(function: Any, name: str, /, *bases: Any, **keywords: Any) -> ty
         # A dataclass reads fields by name, which avoids the guards of `format` and
         # `obj`.
         raise TypeError(f"{name} cannot be a dataclass and extend a builtin")
-    for kind in made.__mro__:
-        if "__new__" in kind.__dict__:
-            if is_own_class(kind) and not issubclass(made, enum.Enum):
-                _seal(made)
-            break
+    # The `__new__` of a library's class may call one of ours further along.
+    if not issubclass(made, enum.Enum) and any(
+        "__new__" in kind.__dict__ and is_own_class(kind) for kind in made.__mro__
+    ):
+        _seal(made)
     return made
 
 

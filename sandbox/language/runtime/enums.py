@@ -8,13 +8,25 @@ group.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sandbox.language.names import BLOCKED_ATTRIBUTES, OWN_MODULE
 
 
 class _EnumMeta(enum.EnumMeta):
+    @classmethod
+    def _find_new_(cls, body: Any, mixin: type, first: type) -> tuple[Any, ...]:
+        # The original sets attributes of whatever `__new__` returns, and a flag calls
+        # that of its mixin whenever it makes a combination.
+        if issubclass(first, enum.Flag) and any(
+            kind.__module__ == OWN_MODULE and "__new__" in vars(kind)
+            for kind in mixin.__mro__
+        ):
+            raise TypeError("the mixin of a Flag cannot define __new__")
+        new, *rest = super()._find_new_(body, mixin, first)  # type: ignore[misc]  # known by name only
+        return new if new is object.__new__ else _members_only(new), *rest
+
     def __call__(cls, *values: Any, **options: Any) -> Any:
         if len(values) < 2 and "names" not in options:
             return super().__call__(*values, **options)
@@ -30,6 +42,16 @@ class _EnumMeta(enum.EnumMeta):
             module=OWN_MODULE,
             **_only(options, "start", "boundary"),
         )
+
+
+def _members_only(new: Callable[..., Any]) -> Callable[..., Any]:
+    def make(cls: type, *args: Any, **options: Any) -> Any:
+        made = new(cls, *args, **options)
+        if cls not in type(made).__mro__:
+            raise TypeError("__new__ of an enumeration returns a member of it")
+        return made
+
+    return make
 
 
 def _only(options: dict[str, Any], *allowed: str) -> dict[str, Any]:
