@@ -11,11 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.sidecar.api.connections import CONNECTION, ConnectionLimits
 from anp.sidecar.api.guard import load_token
-from anp.sidecar.api.servers import served, tcp_listener
+from anp.sidecar.api.servers import LateApp, served, tcp_listener
 from anp.sidecar.home.home import Home
 from tests.e2e.daemons import Anpd
 from tests.e2e.owner import owner_client
@@ -30,7 +30,9 @@ SHORT = ConnectionLimits(
     look_seconds=0.02,
     max_header=1024,
 )
-LONG = ConnectionLimits(max_strangers=4, max_known=2)
+LONG = ConnectionLimits(
+    max_strangers=4, max_known=2, max_waiting=1, owner_places=1, wait_seconds=0.1
+)
 
 HALF = b"POST /v1/calls HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Half: "
 
@@ -40,7 +42,10 @@ WAITING: set[object] = set()
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Read a body and answer; `/known` admits, `/big` and `/wait` do what they say."""
-    if scope["path"] != "/stranger" and not scope["state"][CONNECTION].admit():
+    owner = scope["path"] == "/owner"
+    if scope["path"] != "/stranger" and not await scope["state"][CONNECTION].admit(
+        is_owner=owner
+    ):
         await send({"type": "http.response.start", "status": 503})
         await send({"type": "http.response.body"})
         return
@@ -183,12 +188,45 @@ async def test_busy_connections_are_not_ended_for_new_ones() -> None:
         new = await Caller.at(port)
         assert b"503" in await new.ask("/known")
         assert not any(one.gone for one in busy)
+        # The owner is not shut out by programs, and a place that is free is given on.
+        assert b"200" in await (await Caller.at(port)).ask("/owner")
+        waiting = asyncio.create_task(new.ask("/known"))
+        busy[0].writer.close()
+        assert b"200" in await waiting
+
+
+async def test_two_hundred_programs_at_once_all_get_an_answer() -> None:
+    async def make() -> ASGIApp:
+        # As long as the daemon takes to load its operations with the first request.
+        await asyncio.sleep(0.2)
+        return app
+
+    listener = tcp_listener("127.0.0.1", 0, "listen.api_port")
+    served_late = served(
+        listener, LateApp(make), name="port", limits=ConnectionLimits()
+    )
+    async with served_late:
+        port = listener.getsockname()[1]
+        callers = [await Caller.at(port) for _ in range(200)]
+        answers = await asyncio.gather(*(one.ask("/known") for one in callers))
+    assert answers == [b"HTTP/1.1 200 OK"] * 200
+
+
+async def test_a_connection_without_room_is_answered_when_to_come_again() -> None:
+    async with door(LONG) as port:
+        first = await Caller.at(port)
+        others = [await Caller.at(port) for _ in range(LONG.max_strangers)]
+        head = await first.reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert b"\r\nRetry-After: 5\r\n" in head
+    assert len(others) == LONG.max_strangers
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anpd]:
     home = tmp_path_factory.mktemp("floods") / "home"
-    with Anpd(home, listen__api_port="0").up() as running:
+    settings = {"listen__api_port": "0", "limits__api_connections": "16"}
+    with Anpd(home, **settings).up() as running:
         yield running
 
 
@@ -222,7 +260,7 @@ async def test_half_requests_stop_neither_owner_nor_agent(daemon: Anpd) -> None:
             assert owner.get("/v1/spend").status_code == 200
         async with httpx.AsyncClient(base_url=address.api_url, headers=headers) as tcp:
             assert (await tcp.get("/v1/info")).status_code == 200
-        most = ConnectionLimits().max_strangers
+        most = ConnectionLimits.of(16).max_strangers
         await until(lambda: sum(is_open(one) for one in held) <= most)
     finally:
         for one in held:

@@ -95,7 +95,7 @@ class A2aFace:
         rpc: A2aRpc,
         *,
         door: A2aDoor,
-        place: Callable[[Request], bool],
+        place: Callable[[Request], Awaitable[bool]],
         card: Callable[[A2aCaller | None, str], Awaitable[dict[str, Any] | None]],
         max_body: int,
         keys: dict[str, Any] | None = None,
@@ -103,7 +103,8 @@ class A2aFace:
         """Make the face.
 
         Args:
-            place: Told that a request is let in; False if there is no place for it.
+            place: Told that a request is let in; False if there is no place for it in
+                time.
             card: Makes the card that a caller may see, or everybody for None, of the
                 daemon or of one agent in it; None when there is no such agent.
             max_body: Largest request, in bytes.
@@ -147,7 +148,7 @@ class A2aFace:
     async def _caller(self, request: Request) -> A2aCaller:
         """Return who calls; NotAdmitted for nobody that we know."""
         caller = await self._door.admit(request.headers)
-        if not self._place(request):
+        if not await self._place(request):
             words = "too many requests are being answered; try again later"
             raise NotAdmitted(503, words, {"Retry-After": "5"})
         agent = agent_of(request)

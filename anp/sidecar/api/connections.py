@@ -1,9 +1,12 @@
 """Connections of the local API: shares of a door, and time limits of each connection.
 
 A connection is a *stranger* until a request on it was let in, and *known* from then
-on. Strangers have a small share of their own, so that whoever has no token can fill
-nothing but that; when it is full, the oldest one that does nothing makes room. Each
-door, the socket and the port, has its own shares.
+on. Strangers have a share of their own, so that whoever has no token can fill nothing
+but that; when it is full, the oldest one that does nothing makes room. When every place
+of the known ones has a request at work, a request waits for a place, and one that
+waited too long is answered with 503. The owner has a few places besides, so that
+programs never shut the owner out. Each door, the socket and the port, has its own
+shares.
 """
 
 from __future__ import annotations
@@ -27,8 +30,17 @@ from anp.sidecar.api.plain_http import PlainCycle, read_head
 
 logger = logging.getLogger(__name__)
 
+RETRY_AFTER: Final = 5
+"Seconds after which a client that found no place is told to come again."
+
 CONNECTION: Final = "anpd.connection"
 "The key of a request's state (ASGI) under which its connection stands."
+
+NO_ROOM: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\n"
+    b"Retry-After: %d\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+) % RETRY_AFTER
+"The answer to a client whose request was not read, as there is no room for it."
 
 T = TypeVar("T")
 
@@ -37,11 +49,21 @@ T = TypeVar("T")
 class ConnectionLimits:
     """Limits of the connections of one door."""
 
-    max_strangers: int = 64
-    "Connections on which no request was let in yet."
+    max_known: int = 256
+    "Connections on which a request was let in."
 
-    max_known: int = 64
-    "Connections on which one was."
+    owner_places: int = 8
+    "Connections besides, which only requests of scope `owner` get."
+
+    max_waiting: int = 128
+    "Connections whose request waits for one of those places."
+
+    wait_seconds: float = 10.0
+    "Seconds for which a request waits for a place."
+
+    max_strangers: int = 512
+    """Connections on which no request was let in yet; more than the known and the
+    waiting ones, so that all of these may connect in one moment."""
 
     header_seconds: float = 10.0
     "Seconds for the headers of a request, from the connection or its first byte."
@@ -59,6 +81,24 @@ class ConnectionLimits:
     max_header: int = 16 * 1024
     "Largest headers of a request, in bytes."
 
+    @classmethod
+    def of(cls, max_known: int) -> ConnectionLimits:
+        """Return the limits of a door with that many places for known connections."""
+        return cls(max_known=max_known, max_strangers=max_known + 256)
+
+
+class Seating(Enum):
+    """The fate of a request that may come in."""
+
+    IN = auto()
+    "It has a place."
+
+    WAITS = auto()
+    "It waits for one."
+
+    FULL = auto()
+    "As many wait already as may wait."
+
 
 class Lobby(Generic[T]):
     """Keeps the shares of one door. Pure: it names who has to go, and ends nobody."""
@@ -71,9 +111,12 @@ class Lobby(Generic[T]):
         """
         self._limits = limits
         self._is_busy = is_busy
-        # Both in the order in which they came.
+        # All in the order in which they came.
         self._tokenless: dict[T, None] = {}
         self._known: dict[T, None] = {}
+        self._owners: dict[T, None] = {}
+        self._waiting: dict[T, bool] = {}
+        "Those that wait for a place, and whether they may have one of the owner's."
 
     def enter(self, one: T) -> T | None:
         """Take a new connection in; return the one that has to go for it, or None."""
@@ -86,31 +129,94 @@ class Lobby(Generic[T]):
         self._tokenless[one] = None
         return gone
 
-    def admit(self, one: T) -> tuple[bool, T | None]:
+    def admit(self, one: T, *, is_owner: bool = False) -> tuple[Seating, T | None]:
         """Make a stranger known, as a request on its connection was let in.
 
+        A known connection that does nothing gives its place up for it, and is a
+        stranger until its next request.
+
+        Args:
+            is_owner: The request has the scope `owner`.
+
         Returns:
-            True unless all places are taken and busy, and the connection that has to
-            go for it, or None.
+            What comes of the request, and the connection that has to go, or None.
         """
         gone = None
-        if len(self._known) >= self._limits.max_known:
-            gone = self._first_idle(self._known)
-            if gone is None:
-                return False, None
-            del self._known[gone]
-        self._tokenless.pop(one, None)
-        self._known[one] = None
-        return True, gone
+        if not self._has_place(is_owner=is_owner):
+            for share in (self._known, self._owners) if is_owner else (self._known,):
+                if (idle := self._first_idle(share)) is not None:
+                    gone = self._retire(idle, share)
+                    break
+            else:
+                if len(self._waiting) >= self._limits.max_waiting:
+                    return Seating.FULL, None
+                self._tokenless.pop(one, None)
+                self._waiting[one] = is_owner
+                return Seating.WAITS, None
+        self._seat(one)
+        return Seating.IN, gone
 
-    def leave(self, one: T) -> None:
-        """Forget a connection that ended."""
-        self._tokenless.pop(one, None)
-        self._known.pop(one, None)
+    def is_known(self, one: T) -> bool:
+        """Tell whether a connection has a place."""
+        return one in self._known or one in self._owners
+
+    def release(self, one: T) -> tuple[list[T], T | None]:
+        """Note that a request was answered, and give its place to one that waits.
+
+        Returns:
+            The connections that waited and now have a place, and the one that has to
+            go, or None.
+        """
+        if not self._waiting:
+            return [], None
+        gone = None
+        for share in (self._known, self._owners):
+            if one in share:
+                gone = self._retire(one, share)
+        return self._next_seated(), gone
+
+    def give_up(self, one: T) -> None:
+        """Make one that waited too long a stranger again."""
+        if self._waiting.pop(one, None) is not None:
+            self._tokenless[one] = None
+
+    def leave(self, one: T) -> list[T]:
+        """Forget a connection that ended; return those that waited for its place."""
+        for share in (self._tokenless, self._known, self._owners, self._waiting):
+            share.pop(one, None)
+        return self._next_seated()
 
     def all(self) -> list[T]:
         """Return every connection."""
-        return [*self._tokenless, *self._known]
+        return [*self._tokenless, *self._known, *self._owners, *self._waiting]
+
+    def _has_place(self, *, is_owner: bool) -> bool:
+        if len(self._known) < self._limits.max_known:
+            return True
+        return is_owner and len(self._owners) < self._limits.owner_places
+
+    def _seat(self, one: T) -> None:
+        self._tokenless.pop(one, None)
+        self._waiting.pop(one, None)
+        is_full = len(self._known) >= self._limits.max_known
+        (self._owners if is_full else self._known)[one] = None
+
+    def _next_seated(self) -> list[T]:
+        waiting = list(self._waiting.items()) if self._waiting else []
+        seated = []
+        for one, is_owner in waiting:
+            if self._has_place(is_owner=is_owner):
+                self._seat(one)
+                seated.append(one)
+        return seated
+
+    def _retire(self, one: T, share: dict[T, None]) -> T | None:
+        """Take the place of a connection; return it if strangers have no room."""
+        del share[one]
+        if len(self._tokenless) >= self._limits.max_strangers:
+            return one
+        self._tokenless[one] = None
+        return None
 
     def _first_idle(self, among: dict[T, None]) -> T | None:
         return next((one for one in among if not self._is_busy(one)), None)
@@ -223,12 +329,13 @@ class ApiConnection(H11Protocol):
         super().__init__(config=config, app_state=state, **more)
         self._lobby = config.lobby
         self._limits = config.limits
-        self.known = False
-        "True once a request was let in."
         self.lost = False
         "True once it has ended."
         self.on_lost: Callable[[], object] | None = None
         "Told of its end; see `HangUp`."
+
+        self._place: asyncio.Future[None] | None = None
+        "Done when a request that waits for a place has one, or when its client left."
 
         self._pieces: tuple[object, int] = (None, 0)
         self._seen: tuple[Phase, object] = (Phase.HEADERS, None)
@@ -245,12 +352,38 @@ class ApiConnection(H11Protocol):
         """Tell whether a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
-    def admit(self) -> bool:
-        """Note that a request was let in; False if there is no place for it."""
-        self.known, gone = self._lobby.admit(self)
+    @property
+    def known(self) -> bool:
+        """True while a request that was let in has a place, and behind it until then.
+
+        It ends when the place goes to a request of another connection that waits.
+        """
+        return self._lobby.is_known(self)
+
+    async def admit(self, *, is_owner: bool = False) -> bool:
+        """Wait until a request that is let in has a place; False if it gets none.
+
+        Args:
+            is_owner: See `Lobby.admit`.
+        """
+        admission, gone = self._lobby.admit(self, is_owner=is_owner)
         if gone is not None:
-            gone.end("the share of known connections is full")
+            gone.turn_away("the share of known connections is full")
+        if admission is Seating.WAITS:
+            self._place = self.loop.create_future()
+            try:
+                async with asyncio.timeout(self._limits.wait_seconds):
+                    await self._place
+            except TimeoutError:
+                self._lobby.give_up(self)
+            finally:
+                self._place = None
         return self.known
+
+    def has_place(self) -> None:
+        """Let the request that waits for a place go on."""
+        if self._place is not None and not self._place.done():
+            self._place.set_result(None)
 
     def overdue(self, *, now: float) -> str | None:
         """Return why the time of its request is over, or None.
@@ -284,6 +417,11 @@ class ApiConnection(H11Protocol):
     def on_response_complete(self) -> None:
         """Go on behind an answer; see the library's class."""
         self.server_state.total_requests += 1
+        seated, gone = self._lobby.release(self)
+        for one in seated:
+            one.has_place()
+        if gone is not None:
+            gone.turn_away("the share of known connections is full")
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
@@ -302,6 +440,26 @@ class ApiConnection(H11Protocol):
 
     def end(self, reason: str) -> None:
         """End the connection at once."""
+        self._log_end(reason)
+        self._leave()
+        self.transport.abort()
+
+    def turn_away(self, reason: str) -> None:
+        """End a connection for which there is no room, with an answer if it has none.
+
+        Its client may have sent a request that was not read yet, and learns so that
+        this request did nothing and when to send it again.
+        """
+        if self.is_busy():
+            self.end(reason)
+            return
+        self._log_end(reason)
+        self._leave()
+        if self.cycle is None:
+            self.transport.write(NO_ROOM)
+        self.transport.close()
+
+    def _log_end(self, reason: str) -> None:
         # One line a minute for each cause; the limit on lines counts the others.
         logger.warning(
             "local connection ended door=%s reason=%s",
@@ -309,19 +467,23 @@ class ApiConnection(H11Protocol):
             reason,
             extra={"cause": f"{self.config.name}: {reason}", "max_lines": 1},
         )
-        self._lobby.leave(self)
-        self.transport.abort()
+
+    def _leave(self) -> None:
+        """Give the place back, to a request that waits for one."""
+        for one in self._lobby.leave(self):
+            one.has_place()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as the base has it
         """Take a place."""
         super().connection_made(transport)
         gone = self._lobby.enter(self)
         if gone is not None:
-            gone.end("the share of new connections is full")
+            gone.turn_away("the share of new connections is full")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""
-        self._lobby.leave(self)
+        self._leave()
+        self.has_place()
         if self._unread is not None:
             self._unread.cancel()
         super().connection_lost(exc)

@@ -22,9 +22,6 @@ from anp.sidecar.mcp.http import McpMount
 LOOPBACK = "127.0.0.1"
 "The only address that the API is ever bound to."
 
-SOCKET_LIMITS = ConnectionLimits(max_known=192)
-"Limits of a socket: its clients have streams and calls that go on for long."
-
 
 @dataclass(frozen=True, slots=True)
 class Doors:
@@ -51,6 +48,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         CallError: `local_resource`, an address cannot be used.
     """
     path = daemon.home.socket_path()
+    limits = ConnectionLimits.of(daemon.config.limits.api_connections)
     async with contextlib.AsyncExitStack() as stack:
         mount = McpMount(path)
         stack.push_async_callback(mount.close)
@@ -74,7 +72,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
         for name, each in (("socket", path), ("owner", owner_path)):
             listener = unix_listener(each)
             stack.callback(each.unlink, missing_ok=True)
-            server = served(listener, app, name=name, limits=SOCKET_LIMITS)
+            server = served(listener, app, name=name, limits=limits)
             leave.append(await stack.enter_async_context(server))
         # Both end side by side, as each waits a tenth of a second for its clients.
         stack.callback(lambda: [each() for each in leave])
@@ -108,12 +106,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
                         )
 
                     await loopback.enter_async_context(
-                        served(
-                            tcp,
-                            LateApp(of_port),
-                            name="port",
-                            limits=ConnectionLimits(),
-                        )
+                        served(tcp, LateApp(of_port), name="port", limits=limits)
                     )
                     opened.append(f"http://{LOOPBACK}:{port}")
             return opened[0]

@@ -12,6 +12,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.api.connections import RETRY_AFTER
 from anp.sidecar.api.dashboard import is_open
 from anp.sidecar.api.problems import ApiError, problem_of, problem_response
 from anp.sidecar.api.table import LocalScope, give_scope
@@ -159,7 +160,7 @@ class Guard:
         try:
             given = scope_at(self._door, scope["path"], headers)
             if given is not LocalScope.NONE:
-                _admit(scope)
+                await _admit(scope, is_owner=given is LocalScope.OWNER)
         except ApiError as exc:
             answer = problem_response(problem_of(exc), exc.headers)
             await self._in_turn(answer, scope, receive, send)
@@ -204,18 +205,19 @@ def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
-def _admit(scope: Scope) -> None:
+async def _admit(scope: Scope, *, is_owner: bool) -> None:
     """Take the connection of a request out of the share of those without a token.
 
     Raises:
-        ApiError: Every place of the others is taken, and busy.
+        ApiError: Every place of the others stayed taken, and busy.
     """
-    if not admit(scope):
+    if not await admit(scope, is_owner=is_owner):
         raise ApiError(
             503,
-            "too many requests are being answered; end one of them, such as a stream "
-            "of events",
+            "too many requests are being answered (limits.api_connections); end one of "
+            "them, such as a stream of events, or come again",
             kind=ErrorKind.LOCAL_RESOURCE,
+            retry_after=RETRY_AFTER,
         )
 
 

@@ -113,8 +113,9 @@ class ApiError(CallError):
         kind: ErrorKind = ErrorKind.USAGE,
         headers: dict[str, str] | None = None,
         needed_scope: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
-        super().__init__(kind, detail)
+        super().__init__(kind, detail, retry_after=retry_after)
         self.status = status
         self.needed_scope = needed_scope
         self.headers = headers or {}
@@ -129,6 +130,7 @@ def problem_of(exc: Exception) -> Problem:
                 exc.detail,
                 status=exc.status,
                 needed_scope=exc.needed_scope,
+                retry_after=exc.retry_after,
             )
         case UnknownError():
             return Problem.of(exc.kind, exc.detail, status=404)

@@ -16,8 +16,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
 
-BACKLOG = 128
-"Connections that wait to be taken."
+BACKLOG = 1024
+"""Connections that wait to be taken; a client whose connection finds no room among
+them is refused by the system at once on a Unix socket."""
 
 ACCEPTED_AT_ONCE = 16
 """Connections that are taken in one turn of the loop.

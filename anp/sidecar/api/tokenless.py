@@ -42,11 +42,19 @@ class TokenlessPace:
         return True
 
 
-def admit(scope: Scope) -> bool:
+async def admit(scope: Scope, *, is_owner: bool = False) -> bool:
     """Take the connection of a request out of the share of those without credentials.
 
+    It waits while every place of the others is taken, and busy.
+
+    Args:
+        is_owner: The request has the scope `owner`.
+
     Returns:
-        False if every place of the others is taken, and busy.
+        False if no place became free in time, or too many wait for one.
     """
     connection = scope.get("state", {}).get(CONNECTION)
-    return connection is None or connection.known or connection.admit()
+    if connection is None or connection.known:
+        return True
+    admitted: bool = await connection.admit(is_owner=is_owner)
+    return admitted

@@ -381,6 +381,9 @@ class LimitsConfig(Section):
     max_connections: Annotated[int, Field(ge=1, le=100_000)] = 256
     "Connections that peers may open; listed peers, others and newcomers have shares."
 
+    api_connections: Annotated[int, Field(ge=1, le=10_000)] = 256
+    "Connections of programs on this machine, at each address of the local API."
+
     max_channels: Annotated[int, Field(ge=1, le=10_000)] = 64
     "Channels on one connection; one that is idle makes room for another."
 

@@ -88,10 +88,9 @@ class A2aGuard:
 
 logger = logging.getLogger(__name__)
 
-LIMITS = ConnectionLimits(max_strangers=128, max_known=256)
-"""Many callers hold a stream open, or begin at once with a hundred connections of a
-pool, so there are more places than for the owner's own programs.
-"""
+
+LIMITS = ConnectionLimits()
+"Limits of the connections of the face and of the gateway."
 
 
 @contextlib.asynccontextmanager
@@ -177,7 +176,7 @@ async def serve_gateway(daemon: Daemon) -> AsyncIterator[str | None]:
         return None if found is None else _peer_face(daemon, name, f"{own}{name}")
 
     async with served(
-        listener, A2aGateway(make, port=port), name="gateway", limits=ConnectionLimits()
+        listener, A2aGateway(make, port=port), name="gateway", limits=LIMITS
     ):
         logger.info("A2A gateway url=%s", own)
         yield own

@@ -80,7 +80,7 @@ RELEASED = 1_793_000_000.0
 "No clock can be right that shows a time before this release, in seconds since 1970."
 
 OTHER_FILES = 512
-"Open files for everything but the connections of peers."
+"Open files for everything but connections."
 
 MAX_SKEW = 60.0
 "Seconds that peers' clocks may differ before their proofs are refused."
@@ -303,7 +303,9 @@ def _files(config: Config | None) -> DoctorCheck:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     least = LEAST_FILES
     if config is not None:
-        least = max(least, config.limits.max_connections + OTHER_FILES)
+        limits = config.limits
+        most = limits.max_connections + limits.api_connections
+        least = max(least, most + OTHER_FILES)
     if soft >= least or soft == resource.RLIM_INFINITY:
         return DoctorCheck(name="open files", text=f"at most {soft}")
     return DoctorCheck(
