@@ -99,6 +99,9 @@ class HalfSource:
     samples: str = field(default="none", compare=False)
     "`full`, `partial` or `none`: how much of the schemas its check could sample."
 
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    "Doubts that the caller is told with each call, one sentence each."
+
 
 class Mind(Protocol):
     """Answers the questions of a negotiation; any method may raise `MindError`."""

@@ -72,6 +72,8 @@ def make_call(
         print_json(answer)
         return
     print_json(answer["output"])
+    for note in answer["notes"]:
+        progress(f"note: {note}")
     progress(
         f"{answer['source']} {answer['capability'] or '-'} "
         f"{(answer['protocol'] or '-')[:12]} "

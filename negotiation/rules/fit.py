@@ -63,6 +63,9 @@ class Fit:
     update: Crossing | None = None
     "The conversion of what comes before the answer; None when nothing does."
 
+    notes: tuple[str, ...] = ()
+    "Doubts that the caller is told with each call, one sentence each."
+
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     """Return how `document` serves the caller's need, or the reasons why it cannot.

@@ -74,7 +74,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
         if isinstance(fit, Mismatch):
             raise HalfError("rejected", f"the document does not fit the task: {fit}")
         text = requester_source(fit, document_hash(document.text))
-        return HalfSource(sized(text), "rules")
+        return HalfSource(sized(text), "rules", notes=fit.notes)
     chosen = choose(document, side.capabilities, side.hints)
     if isinstance(chosen, NoChoice):
         raise HalfError("rejected", chosen.reason)
@@ -83,7 +83,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
         raise HalfError("rejected", f"the document does not fit {chosen.name}: {fit}")
     text = provider_source(fit, document_hash(document.text))
     names = chosen.names if isinstance(chosen, Chain) else (chosen.name,)
-    return HalfSource(sized(text), "rules", names)
+    return HalfSource(sized(text), "rules", names, notes=fit.notes)
 
 
 def requester_source(fit: Fit, protocol: str) -> str:

@@ -227,6 +227,8 @@ def _agreement(agreement: dict[str, Any]) -> Iterator[Line]:
         yield "from", f"anpd negotiations show {agreement['negotiation_id']}"
     if agreement["cases"]:
         yield "cases", agreement["cases"]
+    for note in agreement["notes"]:
+        yield "note", note
     run = agreement["last_run"]
     if run is not None:
         yield "tested", f"{tested(run)} ({run['mode']}): {run['outcome']}"

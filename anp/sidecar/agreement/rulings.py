@@ -366,6 +366,7 @@ def half_json(half: HalfSource | None) -> dict[str, Any] | None:
         "origin": half.origin,
         "capabilities": list(half.capabilities),
         "model": half.model,
+        "notes": list(half.notes),
     }
 
 
@@ -377,6 +378,7 @@ def half_from(value: dict[str, Any] | None) -> HalfSource | None:
         str(value["text"]),
         str(value["origin"]),
         tuple(value["capabilities"]),
-        # Words of before models were named have none.
+        # Words that an earlier version kept have neither model nor notes.
         str(value.get("model", "")),
+        notes=tuple(value.get("notes", ())),
     )

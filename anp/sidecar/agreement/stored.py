@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from cache.records.records import (
     AgreementRecord,
@@ -16,6 +16,10 @@ from cache.records.records import (
 from negotiation.document.shape import document_hash
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Need, need_key, schema_hash
+
+
+NOTES_KEY: Final = "notes"
+"Place of the doubts about an agreement in its `tests`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ def negotiated(
             "tests": {
                 "acceptance": "passed",
                 **({} if capability is None else {"capability": capability}),
+                **_noted(half),
             },
             "negotiation_id": negotiation_id,
             "created": created,
@@ -135,11 +140,22 @@ def agreement_by_uri(
                     if selected.capability is None
                     else {"capability": selected.capability}
                 ),
+                **_noted(selected.half),
             },
             "negotiation_id": None,
             "created": created,
         },
     )
+
+
+def _noted(half: HalfSource) -> dict[str, Any]:
+    return {NOTES_KEY: list(half.notes)} if half.notes else {}
+
+
+def notes_of(agreement: AgreementRecord | None) -> tuple[str, ...]:
+    """Return the doubts that the caller is told with each call, one sentence each."""
+    notes = None if agreement is None else agreement.tests.get(NOTES_KEY)
+    return tuple(map(str, notes)) if isinstance(notes, list) else ()
 
 
 def agreement_with(

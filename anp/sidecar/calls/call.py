@@ -112,6 +112,10 @@ class CallResult:
     capability: str | None = None
     "Full name of the peer's capability that ran; null where the peer did not say it."
 
+    notes: Sequence[str] = ()
+    """What the caller has to know about the result, one sentence each: a place that
+    stays empty, a unit that only one side states."""
+
     negotiation_messages: Count = 0
     "Meta messages of this call, both directions."
 

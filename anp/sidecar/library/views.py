@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.outcomes import in_words
+from anp.sidecar.agreement.stored import notes_of
 from anp.sidecar.bundles.export import CLAIMS
 from anp.sidecar.library.state import (
     StateName,
@@ -92,6 +93,9 @@ class Agreement:
     negotiation_id: str | None
     cases: str
     "The outcome of its test cases, in words; empty when none are kept."
+
+    notes: Sequence[str] = ()
+    "Doubts that the caller is told with each call, one sentence each."
 
     last_run: dict[str, Any] | None
     "The last run of its test cases: when, in which mode, with which outcome."
@@ -406,6 +410,7 @@ class Library:
             state=standing.state,
             reason=standing.reason,
             cases=in_words(record.tests),
+            notes=notes_of(record),
             last_run=last_run(record),
             quarantined=self._quarantined(record.hash, peer=peer),
             **more,

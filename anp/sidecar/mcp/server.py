@@ -350,7 +350,7 @@ class _Face:
             name: found[name]
             for name in (
                 *("output", "source", "capability", "peer_did"),
-                *("protocol", "uri", "ms"),
+                *("protocol", "uri", "ms", "notes"),
             )
         }
         return _result(shown, text=found["output"], blocks=blocks)

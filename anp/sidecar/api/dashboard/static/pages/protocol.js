@@ -34,6 +34,7 @@ export async function show(hash, tools) {
         found.agreements.map((one, at) => [one.peer ? peer(one.peer) : t("any_peer"), word(one.role), one.capability ? words(one.capability, 80) : "–", chip(one.state), number(one.revision), one.samples ? word(one.samples) : "–", number(one.uses), when(one.last_used), when(one.created), ofPeer(found, one, at, tools)]),
         found.code.some((one) => one.role === "provider") ? t("any_peer_that_may_use_the_capability") : t("there_is_no_agreement_about_it_yet"),
       ),
+      [...new Set(found.agreements.flatMap((one) => one.notes))].map((note) => h("p", { class: "note" }, words(note, 300))),
     ),
     section(t("latest_calls"), table(t("latest_calls"), COLUMNS, calls.map(callRow), t("no_calls_through_it_are_kept"))),
     section(t("protocol_text"), h("p", { class: "note" }, untrusted(t("agreed_with_a_peer")), " ", t("both_sides_have_this_text_byte_for")), block(text, { label: t("protocol_text"), numbered: true })),
