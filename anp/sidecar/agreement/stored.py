@@ -17,7 +17,6 @@ from negotiation.document.shape import document_hash
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Need, need_key, schema_hash
 
-
 NOTES_KEY: Final = "notes"
 "Place of the doubts about an agreement in its `tests`."
 

@@ -113,8 +113,8 @@ class CallResult:
     "Full name of the peer's capability that ran; null where the peer did not say it."
 
     notes: Sequence[str] = ()
-    """What the caller has to know about the result, one sentence each: a place that
-    stays empty, a unit that only one side states."""
+    """Doubts about the result, one sentence each, such as a place that stays empty or a
+    unit that only one side states."""
 
     negotiation_messages: Count = 0
     "Meta messages of this call, both directions."
