@@ -50,6 +50,7 @@ AGREEMENT = {
     "revision": 1,
     "negotiation_id": "n1",
     "cases": EVIL,
+    "notes": ["/depth is in metres", EVIL],
     "last_run": RUN,
     "quarantined": None,
 }
@@ -171,6 +172,7 @@ def test_show_says_where_each_half_comes_from_and_how_it_does(
         "anpd negotiations show n1",
         f"from the bundle with SHA-256 {'b' * 64}",
         "tested      FAILED",
+        "note        /depth is in metres",
         "revoked for all peers",
         f"anpd protocols approve {HASH[:12]}",
     ):
