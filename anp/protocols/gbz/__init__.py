@@ -10,7 +10,6 @@ Version 1 is point to point; version 2 has groups and subscriptions in addition.
   see `SessionLine`.
 * `side`: the common part of both sides of a channel that carries calls of one turn.
 * `requester`: the side that calls.
-* `provider`: the side that is called.
 * `file_fields`: Pieces of files in `task.get` and `ack`: fields that the text does not
   name.
 * `group_reader`: Bytes of a peer become an operation of version 2: about a group or a
@@ -27,7 +26,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from anp.protocols.gbz.provider import GbzProvider
 from anp.protocols.gbz.requester import GbzRequester
 from anp.protocols.gbz.side import GbzSetting
 from anp.protocols.gbz.words import (
@@ -37,6 +35,7 @@ from anp.protocols.gbz.words import (
     GBZ_VERSION,
 )
 from negotiation.consensus.written import Parties, WrittenLimits, WrittenProtocol
+from negotiation.errors import MisuseError
 from negotiation.need import Role
 
 __all__ = [
@@ -54,9 +53,10 @@ GBZ_URIS: Final = frozenset({GBZ_URI, GBZ_GROUPS_URI})
 
 
 class GbzCode:
-    """Makes the objects of one daemon for calls of one turn; a `WrittenCode`.
+    """Makes the requester's side of calls of one turn; a `WrittenCode`.
 
-    These are the same in all versions.
+    The side is the same in all versions. A daemon serves tasks of peers from sessions
+    that it stores, so no side in memory answers them.
     """
 
     def __call__(
@@ -67,10 +67,15 @@ class GbzCode:
         limits: WrittenLimits,
         random_bytes: Callable[[int], bytes],
     ) -> WrittenProtocol:
-        """See `WrittenCode`."""
-        side = GbzRequester if role is Role.REQUESTER else GbzProvider
+        """See `WrittenCode`.
+
+        Raises:
+            MisuseError: The role is the provider's.
+        """
+        if role is not Role.REQUESTER:
+            raise MisuseError("sessions of GB/Z are served from the store")
         setting = GbzSetting(parties=parties, limits=limits, random_bytes=random_bytes)
-        return side(setting)
+        return GbzRequester(setting)
 
 
 @cache

@@ -16,7 +16,6 @@ from anp.protocols.gbz import (
     GBZ_GROUPS_VERSION,
     GBZ_URI,
     GBZ_VERSION,
-    GbzCode,
     gbz_document,
 )
 from negotiation.consensus.written import (
@@ -34,6 +33,7 @@ from negotiation.consensus.written import (
 from negotiation.errors import MisuseError
 from negotiation.need import Role
 from tests.anp.protocols.envelope.talk import ALICE, BOB, SHARED, Agent
+from tests.anp.protocols.gbz.serving_side import PairCode
 from tests.clauses import clause
 
 LIMITS = WrittenLimits(
@@ -68,7 +68,7 @@ def test_the_text_with_groups_is_the_one_that_its_uri_stands_for() -> None:
 
 def agents(**more: Any) -> tuple[Agent, Agent]:
     """Return a requester and a provider."""
-    fields = {"limits": LIMITS, "code": GbzCode(), **more}
+    fields = {"limits": LIMITS, "code": PairCode(), **more}
     alice = Agent(Role.REQUESTER, **fields)
     bob = Agent(Role.PROVIDER, offered=SHARED, seed=5000, **fields)
     return alice, bob
@@ -277,7 +277,7 @@ TASK: dict[str, Any] = {
 
 def opened(**more: Any) -> Agent:
     bob = Agent(
-        Role.PROVIDER, offered=SHARED, limits=LIMITS, code=GbzCode(), seed=5000, **more
+        Role.PROVIDER, offered=SHARED, limits=LIMITS, code=PairCode(), seed=5000, **more
     )
     bob.receive(SESSION)
     assert bob.said() == [{"op": "ack", "ref": 1, "sessionId": "s"}]
@@ -304,7 +304,7 @@ def test_frames_written_by_hand_are_served() -> None:
 
 @clause("GBZ-3", "GBZ-35", "GBZ-Q18")
 def test_nobody_speaks_in_anothers_name() -> None:
-    bob = Agent(Role.PROVIDER, offered=SHARED, limits=LIMITS, code=GbzCode())
+    bob = Agent(Role.PROVIDER, offered=SHARED, limits=LIMITS, code=PairCode())
     bob.receive({**SESSION, "sender": {"id": "mallory", "address": ""}})
     assert [one["code"] for one in bob.said()] == ["not_allowed"]
     receivers = [{"id": "mallory", "address": "", "mode": "p2p", "params": {}}]
@@ -320,7 +320,7 @@ def test_a_proved_alias_of_the_peer_may_be_used() -> None:
         Role.PROVIDER,
         offered=SHARED,
         limits=LIMITS,
-        code=GbzCode(),
+        code=PairCode(),
         peer="did:x:other",
         aliases=frozenset({ALICE}),
     )
@@ -331,7 +331,7 @@ def test_a_proved_alias_of_the_peer_may_be_used() -> None:
 
 @clause("GBZ-Q9", "GBZ-Q11")
 def test_groups_are_left_to_the_next_version() -> None:
-    bob = Agent(Role.PROVIDER, limits=LIMITS, code=GbzCode())
+    bob = Agent(Role.PROVIDER, limits=LIMITS, code=PairCode())
     params = {"groupId": "g"}
     group = [{"id": BOB, "address": "", "mode": "group", "params": params}]
     bob.receive({**SESSION, "receivers": group})
@@ -485,7 +485,7 @@ def test_any_input_in_any_order_is_taken(
     role: Role, steps: list[tuple[str, Any]]
 ) -> None:
     is_requester = role is Role.REQUESTER
-    agent = Agent(role, limits=LIMITS, offered=SHARED, code=GbzCode())
+    agent = Agent(role, limits=LIMITS, offered=SHARED, code=PairCode())
     mirror: list[dict[str, Any]] = []
     ends: Counter[str] = Counter()
     asked: set[str] = set()

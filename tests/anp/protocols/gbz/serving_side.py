@@ -1,7 +1,12 @@
-"""The side that is called: tasks become capability calls, and their outputs results."""
+"""A peer in memory that serves GB/Z 185.6, for tests of the requester's side.
+
+Tasks become capability calls, and their outputs results. The daemon itself serves tasks
+from sessions that it stores.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -17,12 +22,20 @@ from anp.interaction.elements import (
 from anp.interaction.operations import MessageSend
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
+from anp.protocols.gbz import GbzCode
 from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge
 from anp.protocols.sides import ServingSide, writable
-from negotiation.consensus.written import CallCapability, Refusal
+from negotiation.consensus.written import (
+    CallCapability,
+    Parties,
+    Refusal,
+    WrittenLimits,
+    WrittenProtocol,
+)
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
+from negotiation.need import Role
 from negotiation.strict_json import Json
 
 ROOM_FOR_FIELDS: Final = 8 * 1024
@@ -192,3 +205,22 @@ def _arguments(task: Task) -> dict[str, Any] | None:
             if part.kind is PartKind.JSON and isinstance(part.content, dict):
                 return part.content
     return None
+
+
+class PairCode:
+    """Makes either side of a channel; the provider's side is the one of this file."""
+
+    def __call__(
+        self,
+        role: Role,
+        parties: Parties,
+        *,
+        limits: WrittenLimits,
+        random_bytes: Callable[[int], bytes],
+    ) -> WrittenProtocol:
+        """See `WrittenCode`."""
+        if role is Role.REQUESTER:
+            return GbzCode()(role, parties, limits=limits, random_bytes=random_bytes)
+        return GbzProvider(
+            GbzSetting(parties=parties, limits=limits, random_bytes=random_bytes)
+        )
