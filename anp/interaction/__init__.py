@@ -2,7 +2,6 @@
 
 * `elements`: the objects that agents exchange, and the events of a session's log.
 * `states`: the states of a task: one table of changes, and who may make them.
-* `wishes`: news and subscriptions that the requester wants.
 * `errors`: the error that refuses an operation.
 * `stored`: the bytes in which events, heads and tasks are stored.
 * `chunks`: chunks of messages, cut and put together within limits.

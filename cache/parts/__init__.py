@@ -11,8 +11,6 @@
 * `logs`: append-only logs, such as those of sessions.
 * `usage`: counts of calls, accounts and the ledger of calls to models.
 * `bounds`: bounds on rows that peers cause: those of one peer never push out another's.
-* `log_deletion`: the deletion of logs, in batches, so that other transactions wait only
-  shortly.
 * `leases`: The part of the store for leases: which daemon of a fleet works on which
   item.
 * `subscriptions`: subscriptions and their firings.

@@ -12,7 +12,5 @@
   check.
 * `shape_checks`: Checks of loops, choices and joins of a provider half.
 * `stand_ins`: Outputs that stand in for capabilities while a half is tried.
-* `varied_provider`: The part of a provider half's trial that varies requests and
-  outputs.
 * `open_maps`: Names that a half looks up in a map whose names no schema lists.
 """

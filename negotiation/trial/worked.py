@@ -47,10 +47,9 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import keywords_of
 from negotiation.schema.values import same_json
 from negotiation.strict_json import Json
-from negotiation.trial.provider import ProviderTrial
+from negotiation.trial.provider import ProviderTrial, SampleRequest
 from negotiation.trial.requester import RequesterTrial
 from negotiation.trial.trial import HOSTILE, Trial
-from negotiation.trial.varied_provider import SampleRequest
 
 BEYOND: Final = "the format cannot hold the values"
 "Begins the error of a half for values that have no room in the format."

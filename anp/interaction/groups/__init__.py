@@ -7,9 +7,6 @@
 * `rate`: The pace at which one member may speak; see `Rate`.
 * `hub_records`: The records of a group at its hub: tickets, events, and everything of
   one step.
-* `hub_state`: The state of a group at its hub, and the steps that all operations are
-  made of.
-* `admissions`: Invitations and applications: how an agent becomes a member of a group.
 * `membership`: The machine of one group at its hub: who is in it, and what is said in
   which order.
 * `member_copy`: A member's copy of a group: its events in the order of their numbers,

@@ -11,17 +11,30 @@ socket, file or clock.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
-from datetime import datetime
-from typing import Self
+from datetime import datetime, timedelta
+from typing import Final, Self
 
 from anp.interaction.elements import Message, Party, Task
-from anp.interaction.errors import InteractionFault
-from anp.interaction.groups.admissions import Admissions
-from anp.interaction.groups.elements import Group, GroupPolicy, GroupState, Member
-from anp.interaction.groups.hub_records import Asked, HubHead, HubStep
-from anp.interaction.groups.hub_state import MAX_ENDED, RECENT, refused
+from anp.interaction.errors import InteractionError, InteractionFault
+from anp.interaction.groups.elements import (
+    Group,
+    GroupPolicy,
+    GroupState,
+    JoinRule,
+    Member,
+)
+from anp.interaction.groups.hub_records import (
+    Asked,
+    GroupEvent,
+    GroupTell,
+    HubHead,
+    HubStep,
+    Ticket,
+)
+from anp.interaction.groups.offers import GroupOffers
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupAct,
@@ -31,9 +44,56 @@ from anp.interaction.groups.operations import (
 from anp.interaction.groups.rate import Rate
 from anp.interaction.operations import TaskCancel, TaskUpdate
 
+# Invitations and applications: how an agent becomes a member of a group.
 
-class GroupMachine(Admissions):
+
+# The state of a group at its hub, and the steps that all operations are made of.
+
+
+INVITED_FOR: Final = timedelta(days=7)
+"Time for which an invitation or an application counts."
+
+MAX_OPEN: Final = 256
+"Invitations and applications of a group that wait, together."
+
+MAX_ENDED: Final = 256
+"Ended ones, and former members, that are kept so that a repeat gets the same answer."
+
+RECENT: Final = 4096
+"Operations of a group whose repeats are known."
+
+
+def refused(code: InteractionFault, text: str) -> InteractionError:
+    """Return the error that refuses an operation."""
+    return InteractionError(code, text)
+
+
+def _until(wanted: datetime | None, wall_now: datetime) -> datetime:
+    most = wall_now + INVITED_FOR
+    return most if wanted is None else min(wanted, most)
+
+
+class GroupMachine:
     """One group at its hub."""
+
+    def __init__(self, head: HubHead, make_id: Callable[[], str]) -> None:
+        """Bring a group back.
+
+        Args:
+            make_id: Returns a new id for a ticket, which nobody can guess.
+        """
+        self.group = head.group
+        self.offers = GroupOffers(head.offers)
+        self.leavers = dict(head.leavers)
+        self.floors = dict(head.floors)
+        self._make_id = make_id
+        self._tickets = {one.id: one for one in head.tickets}
+        self._others: dict[str, tuple[str, ...]] = {}
+        self._rates: dict[str, Rate] = {}
+        self._answered: OrderedDict[tuple[str, int], GroupAcknowledgement] = (
+            OrderedDict()
+        )
+        self._messages: OrderedDict[tuple[str, str, int], None] = OrderedDict()
 
     @classmethod
     def create(
@@ -230,3 +290,325 @@ class GroupMachine(Admissions):
         self.leavers[did] = last
         while len(self.leavers) > MAX_ENDED:
             del self.leavers[next(iter(self.leavers))]
+
+    def _invite(self, step: HubStep, content: Membership, asked: Asked) -> None:
+        sender, wall_now = asked.sender, asked.wall_now
+        self._check_admin(sender)
+        self._check_join(JoinRule.INVITE)
+        target = content.member
+        assert target is not None, "the codec checks it"
+        if target.id in self.floors:
+            raise refused(InteractionFault.CONFLICT, "the agent is a member")
+        if self.group.sealed and target.id == self.group.hub.id:
+            # Its own seat and the hub would be one: it could read what it passes on.
+            raise refused(
+                InteractionFault.NOT_ALLOWED,
+                "the hub of a sealed group cannot be its member",
+            )
+        known = self._open_ticket(target.id, wall_now)
+        if known is not None and known.applied:
+            self._admit_applicant(step, known, asked)
+            return
+        if known is None:
+            self._check_room(wall_now)
+            known = Ticket(
+                id=self._make_id(),
+                did=target.id,
+                applied=False,
+                expires=_until(content.expires, wall_now),
+                address=target.address,
+                by=sender,
+                text=content.text,
+            )
+            self._tickets[known.id] = known
+        step.answer = replace(step.answer, ticket=known.id)
+        told = Membership(
+            act=GroupAct.INVITE,
+            ticket=known.id,
+            by=known.by,
+            group=self.group,
+            expires=known.expires,
+            text=known.text,
+        )
+        step.tells.append(GroupTell(to=known.did, address=known.address, content=told))
+
+    def _answer_invitation(
+        self, step: HubStep, content: Membership, asked: Asked
+    ) -> None:
+        sender, wall_now = asked.sender, asked.wall_now
+        ticket = self._ticket(content.ticket, applied=False)
+        if ticket.did != sender:
+            raise refused(InteractionFault.NOT_ALLOWED, "no such invitation of yours")
+        if ticket.ended == content.act:
+            return
+        self._check_usable(ticket, wall_now)
+        if content.act is GroupAct.DECLINE:
+            self._end(ticket, content.act)
+            return
+        self._check_places()
+        self._end(ticket, content.act)
+        member = Member(id=sender, address=ticket.address)
+        self._join(step, member, GroupAct.ACCEPT, ticket, asked)
+
+    def _apply(self, step: HubStep, content: Membership, asked: Asked) -> None:
+        sender, wall_now = asked.sender, asked.wall_now
+        if sender in self.floors:
+            raise refused(InteractionFault.CONFLICT, "you are a member")
+        known = self._open_ticket(sender, wall_now)
+        if known is not None and not known.applied:
+            self._check_places()
+            self._end(known, GroupAct.ACCEPT)
+            member = Member(id=sender, address=known.address)
+            self._join(step, member, GroupAct.ACCEPT, known, asked)
+            return
+        self._check_join(JoinRule.APPLY)
+        if known is None:
+            self._check_room(wall_now)
+            address = "" if content.member is None else content.member.address
+            known = Ticket(
+                id=self._make_id(),
+                did=sender,
+                applied=True,
+                expires=_until(None, wall_now),
+                address=address,
+                text=content.text,
+            )
+            self._tickets[known.id] = known
+        step.answer = replace(step.answer, ticket=known.id)
+        step.tells += self.tells_of(known)
+
+    def tells_of(self, application: Ticket) -> list[GroupTell]:
+        """Return what is told to the owner and the admins about an application."""
+        told = Membership(
+            act=GroupAct(application.ended or GroupAct.APPLY),
+            member=Party(id=application.did, address=application.address),
+            ticket=application.id,
+            expires=application.expires,
+            text=application.text,
+        )
+        admins = dict.fromkeys((self.group.owner, *self.group.admins))
+        return [GroupTell(to=admin, address="", content=told) for admin in admins]
+
+    def _take_back(self, step: HubStep, sender: str, wall_now: datetime) -> None:
+        """End an application whose applicant does not want to join any more."""
+        known = self._open_ticket(sender, wall_now)
+        if known is not None and known.applied:
+            step.tells += self.tells_of(self._end(known, GroupAct.LEAVE))
+        elif not any(
+            one.did == sender and one.ended == GroupAct.LEAVE
+            for one in self._tickets.values()
+        ):
+            raise self._unknown()
+
+    def _answer_application(
+        self, step: HubStep, content: Membership, asked: Asked
+    ) -> None:
+        self._check_admin(asked.sender)
+        ticket = self._ticket(content.ticket, applied=True)
+        if ticket.ended == content.act:
+            return
+        self._check_usable(ticket, asked.wall_now)
+        if content.act is GroupAct.APPROVE:
+            self._admit_applicant(step, ticket, asked)
+            return
+        ended = self._end(ticket, content.act)
+        told = Membership(act=GroupAct.DENY, ticket=ticket.id, text=content.text)
+        step.tells.append(
+            GroupTell(to=ticket.did, address=ticket.address, content=told)
+        )
+        step.tells += self.tells_of(ended)
+
+    def _admit_applicant(self, step: HubStep, ticket: Ticket, asked: Asked) -> None:
+        self._check_places()
+        self._end(ticket, GroupAct.APPROVE)
+        member = Member(id=ticket.did, address=ticket.address)
+        self._join(step, member, GroupAct.APPROVE, ticket, asked)
+        told = Membership(act=GroupAct.APPROVE, ticket=ticket.id, group=self.group)
+        step.tells.append(
+            GroupTell(to=ticket.did, address=ticket.address, content=told)
+        )
+
+    def _join(
+        self,
+        step: HubStep,
+        member: Member,
+        act: GroupAct,
+        ticket: Ticket,
+        asked: Asked,
+    ) -> None:
+        number = self.group.last + 1
+        history = self.group.policy.history
+        first = 0 if history is None else max(0, self.group.last - history)
+        self.leavers.pop(member.id, None)
+        member = replace(member, since=number)
+        self._members((*self.group.members, member))
+        content = Membership(
+            act=act,
+            member=Party(id=member.id, address=member.address),
+            ticket=ticket.id,
+        )
+        self._add(step, content, asked)
+        self.floors[member.id] = first if history != 0 else number
+        self._others.clear()
+
+    @property
+    def head(self) -> HubHead:
+        """The state, to be stored."""
+        return HubHead(
+            group=self.group,
+            tickets=tuple(self._tickets.values()),
+            offers=self.offers.all,
+            leavers=tuple(self.leavers.items()),
+            floors=tuple(self.floors.items()),
+        )
+
+    @property
+    def tickets(self) -> tuple[Ticket, ...]:
+        """Invitations and applications, ended ones too."""
+        return tuple(self._tickets.values())
+
+    @property
+    def gone(self) -> set[str]:
+        """Agents that left, were removed, or declined to join; not those of now."""
+        declined = {one.did for one in self.tickets if one.ended == GroupAct.DECLINE}
+        return (declined | self.leavers.keys()) - self.floors.keys()
+
+    def hears(self, did: str) -> bool:
+        """Return whether an agent is a member."""
+        return did in self.floors
+
+    def after(self, did: str, wanted: int) -> int:
+        """Return the number after which a member gets events, given its wish.
+
+        Raises:
+            InteractionError: It is none, and was none.
+        """
+        floor = self.floors.get(did)
+        if floor is None and did not in self.leavers:
+            raise self._unknown()
+        return max(floor or 0, min(wanted, self.group.last))
+
+    def joined_at(self, did: str) -> int:
+        """Return the number of the event by which a member joined, or 0."""
+        member = self.group.member(did)
+        return 0 if member is None else member.since
+
+    def recall(self, *, number: int, by: str, ref: int) -> None:
+        """Know a stored event again, so that its repeat gets the same answer."""
+        if ref:
+            group = self.group.id
+            answer = GroupAcknowledgement(group=group, ref=ref, posted=((ref, number),))
+            self._keep(by, ref, answer)
+        if number > self.group.last:
+            self.group = replace(self.group, last=number)
+
+    def expire(self, *, wall_now: datetime) -> bool:
+        """Forget tickets that count no more; return whether there were any."""
+        before = len(self._tickets)
+        ended = [one for one in self._tickets.values() if not one.is_open(wall_now)]
+        for one in ended[: max(0, len(ended) - MAX_ENDED)]:
+            del self._tickets[one.id]
+        return len(self._tickets) != before
+
+    # Checks.
+
+    def _check_open(self, wall_now: datetime) -> None:
+        expires = self.group.expires
+        is_over = expires is not None and expires <= wall_now
+        if self.group.state is GroupState.CLOSED or is_over:
+            raise refused(InteractionFault.CLOSED, "the group is closed")
+
+    def _check_admin(self, did: str) -> None:
+        if not self.group.is_admin(did):
+            raise (
+                refused(InteractionFault.NOT_ALLOWED, "only its owner and admins may")
+                if did in self.floors
+                else self._unknown()
+            )
+
+    def _check_join(self, way: JoinRule) -> None:
+        if self.group.policy.join not in (way, JoinRule.BOTH):
+            raise refused(
+                InteractionFault.NOT_ALLOWED, f"nobody joins this group by {way}"
+            )
+
+    def _check_places(self) -> None:
+        if len(self.group.members) >= self.group.policy.max_members:
+            raise refused(InteractionFault.TOO_MANY, "the group is full")
+
+    def _check_room(self, wall_now: datetime) -> None:
+        self._check_places()
+        self.expire(wall_now=wall_now)
+        waiting = sum(one.is_open(wall_now) for one in self._tickets.values())
+        if waiting >= MAX_OPEN:
+            raise refused(
+                InteractionFault.TOO_MANY, "too many invitations and applications wait"
+            )
+
+    def _check_usable(self, ticket: Ticket, wall_now: datetime) -> None:
+        if ticket.ended:
+            raise refused(InteractionFault.STATE, "it was used before")
+        if not ticket.is_open(wall_now):
+            raise refused(InteractionFault.EXPIRED, "it counts no more")
+
+    def _ticket(self, name: str, *, applied: bool) -> Ticket:
+        found = self._tickets.get(name)
+        if found is None or found.applied is not applied:
+            kind = "application" if applied else "invitation"
+            raise refused(InteractionFault.NOT_ALLOWED, f"no such {kind} of yours")
+        return found
+
+    def _open_ticket(self, did: str, wall_now: datetime) -> Ticket | None:
+        for one in self._tickets.values():
+            if one.did == did and one.is_open(wall_now):
+                return one
+        return None
+
+    def _end(self, ticket: Ticket, act: GroupAct) -> Ticket:
+        ended = self._tickets[ticket.id] = replace(ticket, ended=str(act))
+        return ended
+
+    def _unknown(self) -> InteractionError:
+        # Not even that there is one of this id is a stranger's to know.
+        return refused(InteractionFault.UNKNOWN_GROUP, "no such group here")
+
+    # Steps.
+
+    def _members(self, members: Iterable[Member]) -> None:
+        """Change the members, with which a new epoch begins."""
+        epoch = self.group.epoch + 1
+        self.group = replace(self.group, members=tuple(members), epoch=epoch)
+
+    def _add(
+        self,
+        step: HubStep,
+        content: Membership,
+        asked: Asked,
+    ) -> None:
+        """Make the event of a change of members."""
+        self._put(step, GroupPost(group=self.group.id, content=content), asked)
+
+    def _put(self, step: HubStep, post: GroupPost, asked: Asked) -> None:
+        """Make an event, and answer its sender with its number."""
+        number, by = self.group.last + 1, asked.sender
+        self.group = replace(self.group, last=number)
+        to = self._others.get(by)
+        if to is None:
+            to = self._others[by] = tuple(one for one in self.floors if one != by)
+        event = GroupEvent(
+            number=number,
+            epoch=self.group.epoch,
+            at=asked.wall_now,
+            by=by,
+            ref=asked.ref,
+            post=post,
+            to=to,
+        )
+        step.events.append(event)
+        if asked.ref:
+            step.answer = replace(step.answer, posted=((asked.ref, number),))
+
+    def _keep(self, sender: str, ref: int, answer: GroupAcknowledgement) -> None:
+        self._answered[sender, ref] = answer
+        if len(self._answered) > RECENT:
+            self._answered.popitem(last=False)

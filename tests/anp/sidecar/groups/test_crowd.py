@@ -12,7 +12,8 @@ import pytest
 
 from anp.errors import CallError
 from anp.interaction.elements import Part
-from anp.interaction.groups import hub_state, membership
+from anp.interaction.groups import membership
+from anp.interaction.groups import membership as hub_state
 from anp.interaction.groups.elements import GroupPolicy
 from anp.sidecar.groups import backlog, wires
 from anp.sidecar.groups.reception import NoGroup
