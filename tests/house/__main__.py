@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.house.circles import circles, import_graph
 from tests.house.folders import (
     complex_functions,
+    count_documentation,
     count_lines,
     flat_files,
     gerund_modules,
@@ -24,21 +25,33 @@ from tests.house.limits import (
     MAX_CIRCLES,
     MAX_COMPLEX_FUNCTIONS,
     MAX_COMPLEXITY,
+    MAX_FILE_LINES,
     MAX_FLAT_FILES,
     MAX_GERUND_MODULES,
     MAX_LINES,
+    MAX_NAMES_TWICE,
     MAX_NAMES_TWICE_IN_PACKAGE,
     MAX_QUICK_CPU_SECONDS,
+    MAX_REPEATED_FILE_NAMES,
     MAX_RIDDLES,
     MAX_ROOMS_WITHOUT_ORDER,
-    WANTED_CALL_FILES,
-    WANTED_CALL_FILES_BEFORE_SEND,
-    WANTED_LINES,
+    MAX_SINGLE_HEIRS,
+    MAX_SMALL_FILES,
+    MIN_DOCUMENTATION,
 )
 from tests.house.rooms import contracts_of, ordered_rooms, rooms_of
 from tests.house.sources import read_sources
 from tests.house.warm_call import CallFiles, measure_warm_call
-from tests.house.words import class_names, names_twice, riddles, twice_in_package
+from tests.house.words import (
+    class_names,
+    names_twice,
+    riddles,
+    single_heirs,
+    twice_in_package,
+)
+
+SMALL = 100
+"Lines under which a file counts as small."
 
 SHORT = 8
 "Lines of details per measure, unless all are asked for."
@@ -51,18 +64,20 @@ class Measure:
     name: str
     now: float
     limit: float | None
-    "The most that `now` may be; None where the figure is only told."
+    "The figure that landed last, over which `now` may not rise; None without one."
 
     details: Sequence[str] = ()
     "The lines behind the figure."
 
-    wanted: float | None = None
-    "The figure that is aimed at, where `limit` only keeps what was reached."
+    is_least: bool = False
+    "True where `limit` is the least that `now` may be."
 
     @property
     def is_kept(self) -> bool:
         """Say if the limit is kept."""
-        return self.limit is None or self.now <= self.limit
+        if self.limit is None:
+            return True
+        return self.now >= self.limit if self.is_least else self.now <= self.limit
 
 
 def main() -> int:
@@ -124,8 +139,30 @@ def _static(tree: Path) -> Iterator[Measure]:
         sum(lines.values()),
         MAX_LINES,
         [f"{count:6} {name}" for name, count in lines.items()],
-        WANTED_LINES,
     )
+    documentation, code = count_documentation(sources)
+    yield Measure(
+        "lines of documentation for each line of code",
+        documentation / code,
+        MIN_DOCUMENTATION,
+        is_least=True,
+    )
+    longest = sorted(((one.lines, str(one.path)) for one in sources), reverse=True)
+    yield Measure(
+        "lines of the longest file",
+        longest[0][0],
+        MAX_FILE_LINES,
+        [f"{count:5} {name}" for count, name in longest if count > MAX_FILE_LINES],
+    )
+    small = [f"{one.lines:4} {one.path}" for one in sources if one.lines < SMALL]
+    yield Measure(
+        f"files of under {SMALL} lines, of {len(sources)}",
+        len(small),
+        MAX_SMALL_FILES,
+        small,
+    )
+    heirs = single_heirs(sources)
+    yield Measure("bases with a single heir", len(heirs), MAX_SINGLE_HEIRS, heirs)
     hard = complex_functions(tree, MAX_COMPLEXITY)
     yield Measure(
         f"functions of complexity over {MAX_COMPLEXITY}",
@@ -138,7 +175,7 @@ def _static(tree: Path) -> Iterator[Measure]:
     yield Measure(
         f"public class names of two modules, of {len(names)}",
         len(twice),
-        None,
+        MAX_NAMES_TWICE,
         [f"{name}: {' '.join(where)}" for name, where in twice.items()],
     )
     inside = twice_in_package(names)
@@ -156,7 +193,7 @@ def _static(tree: Path) -> Iterator[Measure]:
     yield Measure(
         "file names in more than one folder",
         len(repeated),
-        None,
+        MAX_REPEATED_FILE_NAMES,
         [f"{name}: {' '.join(where)}" for name, where in repeated.items()],
     )
     quick = tree / "build" / "quick.json"
@@ -172,7 +209,6 @@ def _traced(files: CallFiles) -> Iterator[Measure]:
         len(files.before),
         MAX_CALL_FILES_BEFORE_SEND,
         before,
-        WANTED_CALL_FILES_BEFORE_SEND,
     )
     yield Measure(
         "files a warm call enters, both sides",
@@ -184,7 +220,6 @@ def _traced(files: CallFiles) -> Iterator[Measure]:
             *(f"caller, after: {_entered(one)}" for one in files.after.items()),
             *(f"provider: {_entered(one)}" for one in files.provider.items()),
         ],
-        WANTED_CALL_FILES,
     )
 
 
@@ -194,22 +229,19 @@ def _entered(item: tuple[str, str]) -> str:
 
 
 def _print_table(measures: Sequence[Measure]) -> None:
-    rows = [("measure", "now", "limit", "wanted", "ok")]
+    rows = [("measure", "now", "limit", "ok")]
     for one in measures:
-        wanted = one.limit if one.wanted is None else one.wanted
         kept = "-" if one.limit is None else "yes" if one.is_kept else "NO"
-        if kept == "yes" and wanted is not None and one.now > wanted:
-            kept = "yes, but not yet as wanted"
-        rows.append(
-            (one.name, f"{one.now:,g}", _shown(one.limit), _shown(wanted), kept)
-        )
+        rows.append((one.name, _shown(one.now), _shown(one.limit), kept))
     width = max(len(row[0]) for row in rows)
-    for name, now, limit, aim, kept in rows:
-        print(f"{name:{width}} | {now:>7} | {limit:>7} | {aim:>7} | {kept}")
+    for name, now, limit, kept in rows:
+        print(f"{name:{width}} | {now:>7} | {limit:>7} | {kept}")
 
 
 def _shown(figure: float | None) -> str:
-    return "-" if figure is None else f"{figure:,g}"
+    if figure is None:
+        return "-"
+    return f"{figure:,}" if isinstance(figure, int) else f"{figure:,.4g}"
 
 
 def _print_details(measure: Measure, *, whole: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -48,8 +49,29 @@ def count_lines(sources: Sequence[Source]) -> dict[str, int]:
     """Return the number of line ends per package, as `wc -l` counts them."""
     counts = dict.fromkeys(PACKAGES, 0)
     for one in sources:
-        counts[one.package] += one.text.count("\n")
+        counts[one.package] += one.lines
     return counts
+
+
+def count_documentation(sources: Sequence[Source]) -> tuple[int, int]:
+    """Return the lines of docstrings and comments, and the lines of code.
+
+    A comment behind code is a line of code, and empty lines are neither.
+    """
+    documentation = code = 0
+    for one in sources:
+        strings: set[int] = set()
+        for node in ast.walk(one.tree):
+            match node:
+                case ast.Expr(value=ast.Constant(value=str())):
+                    strings.update(range(node.lineno, (node.end_lineno or 0) + 1))
+        for number, line in enumerate(one.text.splitlines(), start=1):
+            text = line.strip()
+            if number in strings or text.startswith("#"):
+                documentation += bool(text)
+            else:
+                code += bool(text)
+    return documentation, code
 
 
 def complex_functions(tree: Path, limit: int) -> list[str]:

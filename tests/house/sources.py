@@ -21,6 +21,11 @@ class Source:
     tree: ast.Module
 
     @property
+    def lines(self) -> int:
+        """The number of its line ends, as `wc -l` counts them."""
+        return self.text.count("\n")
+
+    @property
     def module(self) -> str:
         """Its dotted name; a package's `__init__` has the name of the package."""
         return module_of(self.path)

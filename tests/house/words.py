@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -65,3 +66,35 @@ def riddles(sources: Sequence[Source]) -> list[str]:
                     if f"{line} ".startswith(RIDDLE_WORDS):
                         found.append((str(one.path), node.lineno, line))
     return [f"{path}:{number} {line}" for path, number, line in sorted(found)]
+
+
+def single_heirs(sources: Sequence[Source]) -> list[str]:
+    """Return the classes that only one class extends, which is in another file.
+
+    Classes that a third file names are left out: it uses the base for itself.
+    """
+    where = {
+        node.name: one
+        for one in sources
+        for node in one.tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+    heirs: dict[str, list[tuple[str, Source]]] = {}
+    for one in sources:
+        for node in ast.walk(one.tree):
+            if isinstance(node, ast.ClassDef):
+                for base in node.bases:
+                    if isinstance(base, ast.Name) and base.id in where:
+                        heirs.setdefault(base.id, []).append((node.name, one))
+    found = []
+    for base_name, extending in sorted(heirs.items()):
+        own = where[base_name]
+        (name, other), more = extending[0], extending[1:]
+        users = {
+            one.module
+            for one in sources
+            if re.search(rf"\b{base_name}\b", one.text) and not one.is_package
+        }
+        if not more and own is not other and users == {own.module, other.module}:
+            found.append(f"{base_name} of {own.path}: {name} of {other.path}")
+    return found
