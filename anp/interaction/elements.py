@@ -246,6 +246,10 @@ class Task:
     messages: tuple[Message, ...] = ()
     "The request at creation, and the newest messages in a report."
 
+    said: tuple[Part, ...] = ()
+    """The words and values of a local caller's request, if `messages` have arguments of
+    a capability in place of them; no protocol carries this."""
+
     depends_on: tuple[str, ...] = ()
     "Ids of tasks of the same session that must have ended first."
 

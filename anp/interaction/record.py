@@ -309,7 +309,7 @@ class SessionRecord:
                 # The event has its content; memory stays flat.
                 self.tasks[task.id] = task
                 self._unfinished[task.id] = None
-                self._set(step, task, messages=(), inputs=())
+                self._set(step, task, messages=(), said=(), inputs=())
             case TaskChange() as change:
                 self._set(
                     step,

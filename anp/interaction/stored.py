@@ -191,6 +191,10 @@ def _read(kind: type[Any], value: Mapping[str, Any]) -> Any:
     return kind(**found)
 
 
+def _parts(value: list[Any]) -> tuple[Part, ...]:
+    return tuple(_read(Part, one) for one in value)
+
+
 def _messages(value: list[Any]) -> tuple[Any, ...]:
     return tuple(_read(Message, one) for one in value)
 
@@ -208,11 +212,12 @@ _CONVERSIONS: Final[dict[type[Any], dict[str, Any]]] = {
         "role": SenderRole,
         "purpose": MessagePurpose,
         "chunk": lambda value: _read(Chunk, value),
-        "parts": lambda value: tuple(_read(Part, one) for one in value),
+        "parts": _parts,
     },
     Task: {
         "changed_at": datetime.fromisoformat,
         "messages": _messages,
+        "said": _parts,
         "depends_on": tuple,
         "needs": tuple,
         "inputs": _either,

@@ -105,10 +105,21 @@ def _artifact(artifact: Artifact) -> Artifact:
 
 def _texts(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(
-        Part.text(
-            write_json(part.content, ensure_ascii=False), metadata=dict(part.metadata)
-        )
+        Part.text(_words(part.content), metadata=dict(part.metadata))
         if part.kind is PartKind.JSON
         else part
         for part in parts
     )
+
+
+def only_text(value: Any) -> str | None:
+    """Return the text of an output that is nothing but one text, or None."""
+    if isinstance(value, dict) and len(value) == 1:
+        (found,) = value.values()
+        return found if isinstance(found, str) else None
+    return None
+
+
+def _words(value: Any) -> str:
+    text = only_text(value)
+    return write_json(value, ensure_ascii=False) if text is None else text

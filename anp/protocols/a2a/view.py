@@ -9,6 +9,7 @@ view.task
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
@@ -29,6 +30,7 @@ from anp.interaction.elements import (
 )
 from anp.interaction.states import TaskState, is_pause, is_terminal
 from anp.protocols.a2a.intents import INTENTS
+from anp.protocols.a2a.modes import JSON, only_text
 from anp.protocols.a2a.objects import (
     A2aMessage,
     A2aTask,
@@ -36,7 +38,9 @@ from anp.protocols.a2a.objects import (
     ArtifactUpdate,
     StatusUpdate,
 )
+from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
+from negotiation.strict_json import parse_json
 
 OUTPUT: Final = "output"
 "Id of the artifact with what an agent gives and names no artifact for."
@@ -112,7 +116,7 @@ class A2aView:
                 self.task = replace(
                     self.task,
                     changed_at=event.at,
-                    history=tuple(self._message(one) for one in content.messages),
+                    history=tuple(self._message(one) for one in _said(content)),
                 )
             case TaskChange(task=name) if name == self._name:
                 update = self._changed(content, event)
@@ -227,14 +231,15 @@ class A2aView:
         )
 
     def _shown(self, part: Part) -> Iterable[Part]:
-        if not self._in_words or part.kind is not PartKind.JSON:
+        if not self._in_words:
             return (part,)
-        content = part.content
-        if isinstance(content, dict) and len(content) == 1:
-            (value,) = content.values()
-            if isinstance(value, str):
-                return (replace(Part.text(value), metadata=part.metadata),)
-        return part, Part.text(write_json(content, ensure_ascii=False))
+        value = _value(part)
+        text = only_text(value)
+        if text is not None:
+            return (Part.text(text, metadata=part.metadata),)
+        if part.kind is not PartKind.JSON:
+            return (part,)
+        return part, Part.text(write_json(value, ensure_ascii=False))
 
     def _result(self, key: str, parts: tuple[Part, ...], *, last: bool) -> Any:
         artifacts = {one.id: one for one in self.task.artifacts}
@@ -287,13 +292,37 @@ def file_url(files: str, task: str, uri: str) -> str:
     return f"{files}/tasks/{quote(task, safe='')}/files/{name}"
 
 
+def _said(task: Task) -> tuple[Message, ...]:
+    """Return the messages of a new task as the requester said them."""
+    if not task.said:
+        return task.messages
+    (first,) = task.messages
+    files = [one for one in first.parts if one.kind in (PartKind.BYTES, PartKind.URI)]
+    return (replace(first, parts=(*task.said, *files)),)
+
+
 def _own(part: Part) -> Part:
     """Return a part without the entries that say where it belongs."""
     kept = {key: one for key, one in part.metadata.items() if key not in _OWN_METADATA}
     return part if len(kept) == len(part.metadata) else replace(part, metadata=kept)
 
 
+def _value(part: Part) -> Any:
+    """Return the JSON value in a part, also where it is too long for one message."""
+    if part.kind is PartKind.JSON:
+        return part.content
+    if part.kind is PartKind.TEXT and part.media_type == JSON:
+        text = str(part.content).encode("utf-8", "surrogatepass")
+        with contextlib.suppress(JsonError):
+            return parse_json(text, max_size=len(text))
+    return None
+
+
 def _is_words(message: Message) -> bool:
-    """Return whether a message has nothing but text, and names no skill."""
+    """Return whether a message says in words what it wants, and names no skill.
+
+    Files may go along with the words.
+    """
     kinds = {part.kind for part in message.parts}
-    return kinds == {PartKind.TEXT} and INTENTS not in message.metadata
+    is_text = PartKind.TEXT in kinds and PartKind.JSON not in kinds
+    return is_text and INTENTS not in message.metadata

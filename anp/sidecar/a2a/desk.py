@@ -14,15 +14,17 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from anp.interaction.elements import (
     FILE_URN,
     Message,
     MessagePurpose,
+    PartKind,
     SenderRole,
     Session,
+    Task,
 )
 from anp.interaction.states import is_terminal
 from anp.protocols.a2a.intents import read_intents
@@ -42,7 +44,7 @@ from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.files.sealed_file import BLOCK
 from anp.sidecar.files.spool import KeptFile
 from anp.sidecar.files.transfers import FileFailed
-from anp.sidecar.tasks.choice import read_reach
+from anp.sidecar.tasks.choice import Choice, read_reach
 from anp.sidecar.tasks.chronicle import task_of
 from anp.sidecar.tasks.known import KnownTask, event_in
 from anp.sidecar.tasks.service import TaskService
@@ -425,6 +427,20 @@ def message_of(message: A2aMessage, session: Session, task: str) -> Message:
         purpose=MessagePurpose.COMMUNICATION,
         parts=message.parts,
         metadata=message.metadata,
+    )
+
+
+def named(task: Task, chosen: Choice) -> Task:
+    """Return a new task of one message with the capability that the message names."""
+    (first,) = task.messages
+    is_made = chosen.parts != first.parts
+    files = (PartKind.BYTES, PartKind.URI)
+    said = [one for one in first.parts if one.kind not in files] if is_made else ()
+    return replace(
+        task,
+        capability=chosen.capability,
+        messages=(replace(first, parts=chosen.parts),),
+        said=tuple(said),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from anp.interaction.elements import Message, Part, Party, Session, Task
@@ -17,7 +16,7 @@ from anp.interaction.operations import MessageSend, Operation, TaskCancel, TaskC
 from anp.protocols.a2a.modes import input_modes, is_taken, output_modes, takes_files
 from anp.protocols.a2a.objects import A2aMessage
 from anp.protocols.a2a.words import A2aError, A2aFault
-from anp.sidecar.a2a.desk import A2aDesk, Begun, made_of, message_of
+from anp.sidecar.a2a.desk import A2aDesk, Begun, made_of, message_of, named
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.push import PushDesk
 from anp.sidecar.tasks.choice import Choice
@@ -82,8 +81,7 @@ class OwnDesk(A2aDesk):
         if isinstance(chosen, Choice):
             self._check_modes(caller, chosen, first.parts, modes)
             # Named at once; all else is found out while the task is at work.
-            first = replace(first, parts=chosen.parts)
-            task = replace(task, capability=chosen.capability, messages=(first,))
+            task = named(task, chosen)
         opening, ref = self._ref(), self._ref()
         create = receive(TaskCreate(task=task), sender=caller.id, ref=ref)
         try:

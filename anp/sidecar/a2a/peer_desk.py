@@ -21,7 +21,7 @@ from anp.interaction.elements import Message, Part, PartKind, Task
 from anp.protocols.a2a.intents import read_intents, slot_values
 from anp.protocols.a2a.objects import A2aMessage
 from anp.protocols.a2a.words import A2aError, A2aFault
-from anp.sidecar.a2a.desk import A2aDesk, Begun, made_of, message_of
+from anp.sidecar.a2a.desk import A2aDesk, Begun, made_of, message_of, named
 from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.calls.question import ask_list
 from anp.sidecar.calls.requesters import Requesters
@@ -167,8 +167,8 @@ class PeerDesk(A2aDesk):
         (first,) = task.messages
         chosen = await self._named(first)
         if chosen is not None:
-            first = replace(first, parts=chosen.parts)
-            task = replace(task, capability=chosen.capability, messages=(first,))
+            task = named(task, chosen)
+            (first,) = task.messages
         if is_repeat:
             known = await created(self._sessions, log, task.id)
             if known is not None and not _same(known.messages, task.messages):

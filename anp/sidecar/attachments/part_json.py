@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from anp.interaction.elements import Part, PartKind
+from negotiation.exact_numbers import write_json
 
 FILE: Final[dict[str, Any]] = {
     "type": "object",
@@ -31,6 +33,9 @@ FOLDERS: Final = re.compile(r".*[/\\]", re.DOTALL)
 URI: Final = "uri"
 "Key in a part's metadata with the URI of an embedded resource."
 
+ANNOTATIONS: Final = "annotations"
+"Key in a part's metadata with what MCP says of its audience, priority and age."
+
 
 def part_json(part: Part) -> dict[str, str]:
     """Return a part as an object with its media type, and text, bytes or URI."""
@@ -41,9 +46,43 @@ def part_json(part: Part) -> dict[str, str]:
         found["uri"] = part.metadata[URI]
     if isinstance(part.content, bytes):
         found["data"] = base64.b64encode(part.content).decode("ascii")
+    elif part.kind is PartKind.JSON:
+        found["text"] = write_json(part.content, ensure_ascii=False)
     else:
         found["uri" if part.kind is PartKind.URI else "text"] = str(part.content)
     return found
+
+
+def result_json(part: Part) -> dict[str, Any]:
+    """Return a part of a result as `part_json` does, with its annotations."""
+    found: dict[str, Any] = {**part_json(part)}
+    if ANNOTATIONS in part.metadata:
+        found[ANNOTATIONS] = part.metadata[ANNOTATIONS]
+    return found
+
+
+def is_plain(part: Part) -> bool:
+    """Return whether a part is a text that is joined with the other texts."""
+    return part.kind is PartKind.TEXT and URI not in part.metadata
+
+
+def listed(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    """Return the parts that an output lists beside its joined text and its values.
+
+    These are files, links and embedded resources. Where a text stands behind one of
+    them, or has annotations, all parts are listed in their order, since the joined text
+    alone does not say which words belong to which picture.
+    """
+    found = [part for part in parts if part.content != ""]
+    kinds = [is_plain(part) for part in found if part.kind is not PartKind.JSON]
+    is_mixed = True in kinds[kinds.index(False) :] if False in kinds else False
+    if is_mixed or any(is_plain(p) and ANNOTATIONS in p.metadata for p in found):
+        return [result_json(part) for part in found]
+    return [
+        result_json(part)
+        for part in found
+        if part.kind is not PartKind.JSON and not is_plain(part)
+    ]
 
 
 def takes_file(schema: Any) -> bool:

@@ -108,6 +108,13 @@ class Requester(Protocol):
     def was_told(self) -> bool:
         """True when a part of the result was passed on before the answer."""
 
+    @property
+    def said(self) -> Sequence[Part]:
+        """The contents of the request in the order in which the requester said them.
+
+        The arguments are made of them. A call of one turn has arguments alone.
+        """
+
     async def begin(self) -> bool:
         """Store that the agent is asked now; return True if it was asked before.
 

@@ -162,6 +162,11 @@ class UpdateTeller:
         """See `Requester`; the answer has everything, too."""
         return False
 
+    @property
+    def said(self) -> Sequence[Part]:
+        """See `Requester`; a call of one turn has arguments alone."""
+        return ()
+
     async def begin(self) -> bool:
         """See `Requester`; a call of one turn begins with its request."""
         return False

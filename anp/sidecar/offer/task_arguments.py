@@ -35,6 +35,11 @@ class LaidFile:
     "Id of the task of which it is a result; empty for a file of the task itself."
 
 
+def contents_of(messages: Iterable[Message]) -> tuple[Part, ...]:
+    """Return the parts of messages in their order."""
+    return tuple(part for message in messages for part in message.parts)
+
+
 def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     """Return the arguments in a task's messages.
 
@@ -47,7 +52,7 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     Raises:
         UnfitPartsError: There is no such place, or there are no arguments.
     """
-    parts = [part for message in task.messages for part in message.parts]
+    parts = contents_of(task.messages)
     files = [part for part in parts if part.kind in (PartKind.BYTES, PartKind.URI)]
     arguments = _values(parts, capability, has_files=bool(files))
     properties = _properties(capability)
@@ -65,7 +70,7 @@ def further_parts(task: Task, arguments: Mapping[str, Any]) -> list[Part]:
     Args:
         arguments: As `arguments_of` gave them; all files are there.
     """
-    parts = [part for message in task.messages for part in message.parts]
+    parts = contents_of(task.messages)
     texts = [str(part.content) for part in parts if part.kind is PartKind.TEXT]
     is_given = "\n".join(texts) in [*arguments.values()]
     objects = [

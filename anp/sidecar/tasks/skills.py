@@ -17,6 +17,7 @@ from anp.interaction.elements import Message, Part, PartKind, Task
 from anp.protocols.a2a.intents import INTENTS, Intent, read_intents, slot_values
 from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.gate import Gate
+from anp.sidecar.offer.task_arguments import contents_of
 from anp.sidecar.offer.ways import WayIn
 from anp.sidecar.tasks.choice import (
     Choice,
@@ -66,8 +67,10 @@ class SkillChooser:
             for part in message.parts:
                 if part.kind is PartKind.JSON and _names_skill(part.content):
                     return _by_name(offered, part.content)
-        if len(offered) == 1 and any(p.kind is PartKind.JSON for p in _parts(messages)):
-            return Choice(offered[0].name, _parts(messages))
+        if len(offered) == 1 and any(
+            p.kind is PartKind.JSON for p in contents_of(messages)
+        ):
+            return Choice(offered[0].name, contents_of(messages))
         return None
 
     async def choose(self, task: Task, messages: Sequence[Message]) -> Chosen:
@@ -77,7 +80,7 @@ class SkillChooser:
         if found is None:
             found = await self._by_words(peer, messages, reach)
         if isinstance(found, Choice):
-            more = [p for p in _parts(messages) if p.kind is not PartKind.JSON]
+            more = [p for p in contents_of(messages) if p.kind is not PartKind.JSON]
             others = [part for part in more if part not in found.parts]
             return replace(found, parts=(*found.parts, *others))
         return found
@@ -114,7 +117,7 @@ class SkillChooser:
                 incomplete = Wanted(_slots_wanted(skill, values.missing, values.wrong))
         if incomplete is not None:
             return incomplete
-        if any(isinstance(part.content, str) for part in _parts(messages)):
+        if any(isinstance(part.content, str) for part in contents_of(messages)):
             # An unknown intent is an ordinary message for an agent that takes words.
             name = self._conversational(messages, reach)
             if name is not None:
@@ -128,14 +131,16 @@ class SkillChooser:
         if skill is None or text_argument(skill) is None or not reach.has(skill.name):
             return None
         # Data and files that come with the words are the agent's, too.
-        return Choice(skill.name, _parts(messages))
+        return Choice(skill.name, contents_of(messages))
 
     async def _by_words(
         self, peer: str, messages: Sequence[Message], reach: Reach
     ) -> Chosen:
         offered = self.offered(peer, reach)
         text = "\n".join(
-            str(part.content) for part in _parts(messages) if part.kind is PartKind.TEXT
+            str(part.content)
+            for part in contents_of(messages)
+            if part.kind is PartKind.TEXT
         )
         if text:
             found = self._conversational(messages, reach)
@@ -162,10 +167,6 @@ class SkillChooser:
         if spoken.capability not in {one.name for one in harmless}:
             return None
         return Choice(spoken.capability, (Part.value(dict(spoken.arguments)),))
-
-
-def _parts(messages: Sequence[Message]) -> tuple[Part, ...]:
-    return tuple(part for message in messages for part in message.parts)
 
 
 def _names_skill(content: Any) -> bool:
@@ -225,7 +226,7 @@ def _only_one(
     """Return the one skill that the caller's token allows by name; so it was named."""
     if not reach.names_one or len(offered) != 1 or text_argument(offered[0]) is None:
         return None
-    return Choice(offered[0].name, _parts(messages))
+    return Choice(offered[0].name, contents_of(messages))
 
 
 def _data_wanted(offered: Sequence[Capability]) -> str:

@@ -16,11 +16,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from anp.interaction.elements import Part
+from anp.interaction.elements import Part, PartKind
 from anp.interaction.errors import InteractionError
 from anp.protocols.a2a.intents import INTENTS, SkillSchemas, intent_of
 from anp.protocols.a2a.words import INTENT_URI
-from anp.sidecar.attachments.a2a.parts import a2a_parts, file_part
+from anp.sidecar.attachments.a2a.parts import a2a_part, file_part
 from anp.sidecar.attachments.a2a.tasks import News, TaskRecord, failure_of, is_over
 from anp.sidecar.attachments.attachment import AttachmentError, Progress, ToolError
 from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
@@ -185,9 +185,12 @@ class TaskTalk:
             await self._threads.keep_thread(self._agent, found)
         if news.words and self._report is not None:
             self._report(Progress(message=news.words[:MAX_WORDS]))
-        if news.parts and self._requester is not None:
+        if self._requester is not None:
             try:
-                await self._requester.update(news.parts)
+                if news.said:
+                    await self._requester.say(news.said)
+                if news.parts:
+                    await self._requester.update(news.parts)
             except InteractionError as exc:
                 words = f"an update cannot be passed on: {exc.text}"
                 raise ToolError(502, words) from exc
@@ -208,12 +211,13 @@ class TaskTalk:
             logger.debug("task not cancelled skill=%s", self._skill, exc_info=True)
 
     def _first(self, arguments: dict[str, Any]) -> SendMessageRequest:
-        if not self._intents.is_declared:
-            return self._message(_parts_of(arguments))
         if self._skill not in self._intents.schemas:
+            said = () if self._requester is None else self._requester.said
+            parts = _as_said(said, arguments) or _parts_of(arguments)
             # Which skill is meant can be said, and nothing about its arguments.
-            intent = intent_of(self._skill, {})
-            return self._message(_parts_of(arguments), intents=[intent])
+            is_declared = self._intents.is_declared
+            intents = [intent_of(self._skill, {})] if is_declared else []
+            return self._message(parts, intents=intents)
         intent = intent_of(self._skill, arguments)
         text = f"{self._skill} {write_json(arguments, ensure_ascii=False)}"
         words = [{"text": text, "mediaType": "text/plain"}]
@@ -278,9 +282,30 @@ def _parts_of(arguments: dict[str, Any]) -> list[dict[str, Any]]:
     return parts
 
 
+def _as_said(
+    said: Sequence[Part], arguments: dict[str, Any]
+) -> list[dict[str, Any]] | None:
+    """Return the arguments in the order in which the requester said their contents.
+
+    None is returned if the arguments are not just what was said.
+    """
+    texts = [str(one.content) for one in said if one.kind is PartKind.TEXT]
+    values = [one.content for one in said if one.kind is PartKind.JSON]
+    files = [file_part(file) for file in arguments.get("files", [])]
+    given = [arguments["data"]] if "data" in arguments else []
+    is_same = "\n".join(texts) == arguments.get("text", "") and values == given
+    if not texts or not is_same or len(texts) + len(values) + len(files) != len(said):
+        return None
+    contents = (
+        files.pop(0) if one.kind in (PartKind.BYTES, PartKind.URI) else a2a_part(one)
+        for one in said
+    )
+    return [*contents]
+
+
 def _reply_parts(reply: Reply) -> list[dict[str, Any]]:
     words = NO_ANSWER.get(reply.action, "")
-    return a2a_parts(reply.parts or [Part.text(words)])
+    return [a2a_part(part) for part in reply.parts or [Part.text(words)]]
 
 
 def _translated(exc: Exception, *, started: bool) -> Exception:

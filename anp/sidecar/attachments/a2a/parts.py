@@ -74,33 +74,32 @@ def file_part(file: dict[str, str]) -> dict[str, str]:
     return {names[key]: value for key, value in file.items() if key in names}
 
 
-def join_files(parts: Iterable[Part]) -> list[Part]:
-    """Return the parts of an artifact with the files made one that came in chunks.
+def join_chunks(parts: Iterable[Part]) -> list[Part]:
+    """Return the parts of an artifact with what came in chunks made one.
 
     Bytes go on with the file before when they have its name and type. Nothing else says
-    that they do: two pictures without a name are two pictures.
+    that they do: two pictures without a name are two pictures. Texts go on with the
+    text before.
     """
     joined: list[Part] = []
-    for (name, _, _), same in groupby(parts, _file_of):
+    for (name, _, kind), same in groupby(parts, _file_of):
         found = list(same)
-        if name and len(found) > 1:
+        if kind is PartKind.TEXT:
+            text = "".join(str(part.content) for part in found)
+            found = [replace(found[0], content=text)]
+        elif name and len(found) > 1:
             content = b"".join(p.content for p in found if isinstance(p.content, bytes))
             found = [replace(found[0], content=content)]
         joined += found
     return joined
 
 
-def _file_of(part: Part) -> tuple[str, str, bool]:
+def _file_of(part: Part) -> tuple[str, str, PartKind]:
     is_file = part.kind is PartKind.BYTES
-    return part.name if is_file else "", part.media_type, is_file
+    return part.name if is_file else "", part.media_type, part.kind
 
 
-def a2a_parts(parts: Iterable[Part]) -> list[dict[str, Any]]:
-    """Return parts as the JSON of A2A 1.0."""
-    return [_a2a_part(part) for part in parts]
-
-
-def _a2a_part(part: Part) -> dict[str, Any]:
+def a2a_part(part: Part) -> dict[str, Any]:
     found: dict[str, Any] = {"mediaType": part.media_type}
     if part.name:
         found["filename"] = part.name

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part, PartKind
-from anp.sidecar.attachments.a2a.parts import join_files, parts_of
+from anp.sidecar.attachments.a2a.parts import join_chunks, parts_of
 from anp.sidecar.attachments.attachment import ToolError
-from anp.sidecar.attachments.part_json import part_json
+from anp.sidecar.attachments.part_json import listed
 from anp.sidecar.attachments.requester import Question
 from anp.sidecar.attachments.tool_errors import tool_error
 
@@ -55,6 +55,9 @@ class News:
 
     words: str = ""
     "The agent's words about its work."
+
+    said: list[Part] = field(default_factory=list)
+    "The contents besides those words, which are no part of the result either."
 
 
 @dataclass(slots=True)
@@ -165,15 +168,11 @@ class TaskRecord:
     def output(self) -> dict[str, Any]:
         """Return the output of a call that ended well, of what was kept."""
         artifacts = [
-            join_files(one.parts) for one in self._artifacts.values() if one.parts
+            join_chunks(one.parts) for one in self._artifacts.values() if one.parts
         ]
         parts = [part for found in artifacts for part in found] or self._last
         data = [part.content for part in parts if part.kind is PartKind.JSON]
-        files = [
-            part_json(part)
-            for part in parts
-            if part.kind in (PartKind.BYTES, PartKind.URI)
-        ]
+        files = listed(parts)
         texts = [text for found in artifacts if (text := _text(found, ""))]
         last = _text(self._last, "\n")
         output: dict[str, Any] = {"text": "\n\n".join(texts) if artifacts else last}
@@ -249,12 +248,14 @@ class TaskRecord:
             ) from None
         word = self.state.removeprefix("TASK_STATE_").lower().replace("_", "-")
         self._said = self._counted(status.message.parts, {STATUS: word})
-        self._last = self._said or self._last
         if self.state == COMPLETED:
+            # What the agent said before, while it worked, is no result: agents repeat
+            # the pictures of such a message in their artifacts.
+            self._last = self._said
             self._news.parts += self._said
         elif self.state not in OVER:
             # Words go as progress, or as a question; the rest has no place there.
-            self._news.parts += [p for p in self._said if p.kind is not PartKind.TEXT]
+            self._news.said += [p for p in self._said if p.kind is not PartKind.TEXT]
             if self.state not in WAITING:
                 self._news.words = self.text
 

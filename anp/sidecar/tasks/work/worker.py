@@ -39,6 +39,7 @@ from anp.sidecar.offer.gate import ApprovalPending
 from anp.sidecar.offer.task_arguments import (
     UnfitPartsError,
     arguments_of,
+    contents_of,
     further_parts,
     part_of,
 )
@@ -104,6 +105,7 @@ class Worker:
         self._chooser = chooser
         self._log = log
         self._task = task
+        self._said = contents_of(task.messages)
         self._sessions = sessions
         self._capabilities = capabilities
         self._report = WorkReport(log, task, sessions, room)
@@ -148,6 +150,11 @@ class Worker:
     def was_told(self) -> bool:
         """See `Requester`."""
         return self._told
+
+    @property
+    def said(self) -> Sequence[Part]:
+        """See `Requester`."""
+        return self._said
 
     async def thread(self, agent: str) -> str:
         """See `Threads`."""
@@ -410,6 +417,7 @@ class Worker:
                     messages.append(told)
                 case Choice(capability=name, parts=parts):
                     self._used = {one.id for one in messages}
+                    self._said = contents_of(messages)
                     said = replace(messages[0], parts=parts)
                     self._task = replace(self._task, capability=name, messages=(said,))
                     return None
