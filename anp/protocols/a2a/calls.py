@@ -194,6 +194,9 @@ class A2aRequester(CallingSide, WrittenSide):
         words = said if isinstance(said, str) else ""
         if task.state == TaskState.COMPLETED:
             parts = tuple(part for one in task.artifacts for part in one.parts)
+            if not parts and task.message is not None:
+                # Some agents give their result as their last words.
+                parts = task.message.parts
             self._events.append(CallAnswered(call_id, _output(parts)))
         elif task.state in {TaskState.FAILED, TaskState.CANCELED}:
             code = task.message.metadata.get("code") if task.message else None

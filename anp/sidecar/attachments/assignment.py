@@ -20,11 +20,12 @@ from anp.sidecar.attachments.attachment import (
     ToolError,
     report_progress,
 )
-from anp.sidecar.attachments.part_json import part_json
+from anp.sidecar.attachments.part_json import listed, part_json
 from anp.sidecar.attachments.requester import (
     Question,
     Reply,
     ReplyAction,
+    as_last,
     current_requester,
 )
 
@@ -301,7 +302,7 @@ class Assignment:
         requester = self._requester
         if requester is not None and requester.was_told:
             if output is not None:
-                await self._do(requester.update([Part.value(output)]))
+                await self._do(requester.update([as_last(Part.value(output))]))
             output = {}
         elif output is None:
             output = _joined(self._parts)
@@ -385,5 +386,5 @@ def _joined(parts: Sequence[Part]) -> dict[str, Any]:
         values = [one.content for one in parts]
         return {"result": values[0] if len(values) == 1 else values} if parts else {}
     text = "".join(str(one.content) for one in parts if one.kind is PartKind.TEXT)
-    others = [part_json(one) for one in parts if one.kind is not PartKind.TEXT]
+    others = listed(parts, values=True)
     return {"text": text, "parts": others} if others else {"result": text}

@@ -66,22 +66,26 @@ def is_plain(part: Part) -> bool:
     return part.kind is PartKind.TEXT and URI not in part.metadata
 
 
-def listed(parts: Sequence[Part]) -> list[dict[str, Any]]:
-    """Return the parts that an output lists beside its joined text and its values.
+def listed(parts: Sequence[Part], *, values: bool = False) -> list[dict[str, Any]]:
+    """Return the parts that an output lists beside its joined text.
 
     These are files, links and embedded resources. Where a text stands behind one of
     them, or has annotations, all parts are listed in their order, since the joined text
     alone does not say which words belong to which picture.
+
+    Args:
+        values: JSON values are listed, too, since the output has no other place for
+            them.
     """
     found = [part for part in parts if part.content != ""]
-    kinds = [is_plain(part) for part in found if part.kind is not PartKind.JSON]
-    is_mixed = True in kinds[kinds.index(False) :] if False in kinds else False
+    kinds = [is_plain(part) for part in found if values or part.kind != PartKind.JSON]
+    is_mixed = False in kinds and True in kinds[kinds.index(False) :]
     if is_mixed or any(is_plain(p) and ANNOTATIONS in p.metadata for p in found):
         return [result_json(part) for part in found]
     return [
         result_json(part)
         for part in found
-        if part.kind is not PartKind.JSON and not is_plain(part)
+        if not is_plain(part) and (values or part.kind != PartKind.JSON)
     ]
 
 

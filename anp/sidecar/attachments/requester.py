@@ -8,14 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from anp.interaction.elements import Message, Part, PartKind
 
 ACTION = "action"
 "Entry in the metadata of an answer to a question, with a `ReplyAction`."
+
+LAST_CHUNK: Final = "lastChunk"
+"Entry that is true in the metadata of the part with which a result is complete."
+
+LAST_WAIT: Final = 0.05
+"Seconds for which a part is held to see whether the agent ends after it."
+
+
+def as_last(part: Part) -> Part:
+    """Return a part with the mark that its result is complete with it."""
+    return replace(part, metadata={**part.metadata, LAST_CHUNK: True})
 
 
 class ReplyAction(StrEnum):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from anp.identity.address import is_loopback_host
 
@@ -15,6 +15,10 @@ MAX_URL = 2048
 "Longest URL, in characters."
 
 _PRINTABLE = re.compile(r"[\x21-\x7e]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_URL_BYTES = bytes(range(0x21, 0x7F))
+"The bytes that stand in a URL as they are."
+
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -92,7 +96,16 @@ def join_url(base: Url, text: str) -> Url:
     Raises:
         ValueError: It is no URL.
     """
-    return parse_url(urljoin(base.text, text))
+    return parse_url(urljoin(base.text, _NOT_ASCII.sub(lambda m: quote(m[0]), text)))
+
+
+def header_url(value: bytes) -> str:
+    """Return the URL in a header, with `%` and digits for each byte that no URL has.
+
+    Many services write a path or a name there as it is. The service gets the same bytes
+    back, whatever its character set.
+    """
+    return quote(value.strip(), safe=_URL_BYTES)
 
 
 def is_loopback(host: str) -> bool:

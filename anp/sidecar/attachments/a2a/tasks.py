@@ -12,7 +12,7 @@ from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments.a2a.parts import join_chunks, parts_of
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.part_json import listed
-from anp.sidecar.attachments.requester import Question
+from anp.sidecar.attachments.requester import LAST_CHUNK, Question
 from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ WAITING = frozenset({"TASK_STATE_INPUT_REQUIRED", AUTH_REQUIRED})
 MAX_ARTIFACTS = 256
 "Artifacts of one task that are kept."
 
-ARTIFACT, APPEND, LAST_CHUNK, STATUS = "artifact", "append", "lastChunk", "status"
+ARTIFACT, APPEND, STATUS = "artifact", "append", "status"
 "Entries in the metadata of a part: its artifact, its place there, the state it tells."
 
 SAYS_NOTHING: Final = "the agent did not say what it wants to know"

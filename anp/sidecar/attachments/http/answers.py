@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 
 from anp.sidecar.attachments.attachment import ToolError
-from anp.sidecar.attachments.urls import Url
+from anp.sidecar.attachments.urls import Url, header_url
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
@@ -81,7 +81,8 @@ class OpenAnswer:
         "HTTP status."
         self.content_type: str = media_type.strip().lower()
         "Media type in lower case without parameters; empty if none was said."
-        self.location: str = response.headers.get("location", "")
+        named = [value for key, value in response.headers.raw if key == b"location"]
+        self.location: str = header_url(named[0]) if named else ""
         "Address that the answer names; may be relative."
         self.retry_after: str = response.headers.get("retry-after", "")
         "Seconds or a date after which it may be asked again."

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
+
+import httpx2
 
 from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import ToolError
@@ -15,7 +20,12 @@ from anp.sidecar.attachments.http.declared import wrap
 from anp.sidecar.attachments.http.endpoint import HttpEndpoint
 from anp.sidecar.attachments.http.operations import HttpOperation
 from anp.sidecar.attachments.http.streams import BodyStream, stream_of
-from anp.sidecar.attachments.requester import Requester, joins_updates
+from anp.sidecar.attachments.requester import (
+    LAST_WAIT,
+    Requester,
+    as_last,
+    joins_updates,
+)
 from anp.sidecar.attachments.tool_errors import error_in
 from anp.sidecar.attachments.urls import Url
 from negotiation.errors import JsonError
@@ -78,27 +88,22 @@ class ResultReader:
     async def _streamed(self, answer: OpenAnswer, stream: BodyStream) -> dict[str, Any]:
         joined: list[Any] = []
         told, size = False, 0
-        async for data in answer.chunks():
-            parts = stream.feed(data)
-            if self._joins:
-                size += len(data)
-                self._join(joined, parts, size)
-            if parts and self._requester is not None:
-                # Nothing more is read until the requester has room again.
-                told = True
-                await self._tell(parts)
-        parts = stream.end()
-        if self._joins:
-            self._join(joined, parts, size)
-        if parts and self._requester is not None:
-            told = True
-            await self._tell(parts)
+        async with aclosing(_held(answer.chunks(), stream)) as coming:
+            async for data, parts, is_end in coming:
+                if self._joins:
+                    size += data
+                    self._join(joined, parts, size)
+                if parts and self._requester is not None:
+                    # Nothing more is read until the requester has room again.
+                    told = True
+                    await self._tell(parts, is_end=is_end)
         return {} if told and not self._joins else {"result": joined}
 
-    async def _tell(self, parts: list[Part]) -> None:
+    async def _tell(self, parts: list[Part], *, is_end: bool) -> None:
         assert self._requester is not None
-        for part in parts:
-            await self._requester.update([part])
+        for number, part in enumerate(parts, 1):
+            is_last = is_end and number == len(parts)
+            await self._requester.update([as_last(part) if is_last else part])
 
     def _join(self, joined: list[Any], parts: list[Part], size: int) -> None:
         joined += [part.content for part in parts]
@@ -116,13 +121,49 @@ class ResultReader:
         if len(answer.body) > self._max_size:
             raise ToolError(502, f"the answer is over {self._max_size} bytes")
         if self._requester is not None and not self._joins:
-            await self._tell([Part.data(answer.body, media_type=said)])
+            await self._tell([Part.data(answer.body, media_type=said)], is_end=True)
             return {}
         return {
             "mediaType": said,
             "data": base64.b64encode(answer.body).decode(),
             "size": len(answer.body),
         }
+
+
+async def _held(
+    chunks: AsyncIterator[bytes], stream: BodyStream
+) -> AsyncGenerator[tuple[int, list[Part], bool], None]:
+    """Yield the parts of a body as they come, and hold each for a moment.
+
+    Yields:
+        The bytes that were read since the last time, the parts in them, and True with
+        the end of the body. A body that breaks off has no end.
+    """
+    size, parts = 0, list[Part]()
+    coming = asyncio.ensure_future(anext(chunks, None))
+    try:
+        while True:
+            if parts:
+                await asyncio.wait({coming}, timeout=LAST_WAIT)
+            if parts and not coming.done():
+                yield size, parts, False
+                size, parts = 0, []
+            data = await coming
+            more = stream.end() if data is None else stream.feed(data)
+            if data is None:
+                yield size, parts + more, True
+                return
+            if parts:
+                yield size, parts, False
+                size = 0
+            size, parts = size + len(data), more
+            coming = asyncio.ensure_future(anext(chunks, None))
+    except (ToolError, httpx2.HTTPError):
+        yield size, parts, False
+        raise
+    finally:
+        coming.cancel()
+        await asyncio.wait({coming})
 
 
 class Later:

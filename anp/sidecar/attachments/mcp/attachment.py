@@ -38,7 +38,7 @@ from anp.sidecar.attachments.mcp.offers import read_offers
 from anp.sidecar.attachments.mcp.operations import McpOperation, McpOutcome
 from anp.sidecar.attachments.mcp.questions import Questions
 from anp.sidecar.attachments.mcp.watched_transport import watched_dispatcher
-from anp.sidecar.attachments.requester import current_requester
+from anp.sidecar.attachments.requester import as_last, current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec, read_environment
 from anp.sidecar.attachments.supervisor import (
     OutputTail,
@@ -146,8 +146,9 @@ class McpAttachment(SupervisedAttachment):
         _check_output(outcome.output, self._limits.max_result)
         requester = current_requester.get()
         if requester is not None:
-            for part in outcome.parts:
-                await requester.update([part])
+            for number, part in enumerate(outcome.parts, 1):
+                is_last = number == len(outcome.parts)
+                await requester.update([as_last(part) if is_last else part])
         return outcome.output
 
     async def _answered(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import Callable
 from contextvars import copy_context
@@ -11,7 +12,13 @@ from typing import Any
 from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import Progress
 from anp.sidecar.attachments.part_json import BINARY, FOLDERS, MAX_NAME, bytes_of
-from anp.sidecar.attachments.requester import GivenFile, Question, Requester
+from anp.sidecar.attachments.requester import (
+    LAST_WAIT,
+    GivenFile,
+    Question,
+    Requester,
+    as_last,
+)
 from negotiation.errors import JsonError
 from negotiation.strict_json import canonical_json, parse_json
 
@@ -110,23 +117,42 @@ class FunctionCall:
             self.answered.set_result(None)
 
     async def _tell(self, notes: asyncio.Queue[bytes | None]) -> None:
-        while (data := await notes.get()) is not None:
+        data = await notes.get()
+        while data is not None:
             note = object_of(data, self._max_size)
-            if "progress" in note and self._report is not None:
-                self._report(_progress(note["progress"]))
-            elif "update" in note and self._requester is not None:
-                await self._requester.update([_part(note["update"])])
-                self.say({"more": 1})
-            elif "file" in note and self._requester is not None:
-                await _pass_on(self._requester, note["file"])
-                self.say({"more": 1})
-            elif "ask" in note and self._requester is not None:
-                reply = await self._requester.ask(_question(note["ask"]))
-                given = reply.text if reply.value is None else reply.value
-                told = {"action": reply.action, "value": given}
-                if reply.files:
-                    told["files"] = await self._requester.lay(reply.files)
-                self.say({"reply": told})
+            following: list[bytes | None] = []
+            if "update" in note or "file" in note:
+                # A function that ends does so at once after its last update. A slow
+                # next update comes as late as it would without this wait.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LAST_WAIT):
+                        following.append(await notes.get())
+            ends_well = following == [None] and not _is_error(self._ended)
+            await self._pass(note, is_last=ends_well)
+            data = following[0] if following else await notes.get()
+
+    async def _pass(self, note: dict[str, Any], *, is_last: bool) -> None:
+        """Pass on what the function said.
+
+        Args:
+            is_last: It is part of the result, and the function has ended after it.
+        """
+        if "progress" in note and self._report is not None:
+            self._report(_progress(note["progress"]))
+        elif "update" in note and self._requester is not None:
+            part = _part(note["update"])
+            await self._requester.update([as_last(part) if is_last else part])
+            self.say({"more": 1})
+        elif "file" in note and self._requester is not None:
+            await _pass_on(self._requester, note["file"], is_last=is_last)
+            self.say({"more": 1})
+        elif "ask" in note and self._requester is not None:
+            reply = await self._requester.ask(_question(note["ask"]))
+            given = reply.text if reply.value is None else reply.value
+            told = {"action": reply.action, "value": given}
+            if reply.files:
+                told["files"] = await self._requester.lay(reply.files)
+            self.say({"reply": told})
 
     def say(self, frame: dict[str, Any]) -> None:
         """Send a frame about the call; a child that is gone needs none."""
@@ -145,6 +171,11 @@ def _progress(told: Any) -> Progress:
     )
 
 
+def _is_error(answer: bytes | None) -> bool:
+    """Return whether an answer of the child is that of a function that failed."""
+    return answer is None or answer.startswith(b'{"error"')
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -153,13 +184,14 @@ def _part(value: Any) -> Part:
     return Part.text(value) if isinstance(value, str) else Part.value(value)
 
 
-async def _pass_on(requester: Requester, told: Any) -> None:
+async def _pass_on(requester: Requester, told: Any, *, is_last: bool) -> None:
     """Pass on a file of a function's: bytes, or a path in the folder of its call."""
     if isinstance(told, dict) and "path" in told:
         words = [str(told.get(key) or "") for key in ("path", "name", "mediaType")]
         await requester.send_file(GivenFile(*words))
     else:
-        await requester.update([_file(told)])
+        part = _file(told)
+        await requester.update([as_last(part) if is_last else part])
 
 
 def _file(told: Any) -> Part:

@@ -139,9 +139,14 @@ class TaskAtPeer:
         if is_pause(update.state) and parts:
             assert said is not None
             await self._post(parts, MessagePurpose.COMMUNICATION, name=said.id)
-        elif not is_over and words:
-            told = TaskProgress(task=self.task.id, text=words[:2000])
-            await self.change(told)
+        elif not is_over:
+            if words:
+                told = TaskProgress(task=self.task.id, text=words[:2000])
+                await self.change(told)
+            others = [part for part in parts if part.kind is not PartKind.TEXT]
+            if others:
+                # It is said while the peer works, and so is no part of the result.
+                await self._post(others, MessagePurpose.COMMUNICATION)
         return is_over or (is_pause(update.state) and said is not None)
 
     async def change(self, content: TaskChange | TaskProgress) -> None:

@@ -8,18 +8,25 @@ from typing import Any
 
 import pytest
 
+from anp.interaction.chunks import MAX_CONTENT
 from anp.interaction.elements import (
     Message,
     MessagePurpose,
     Part,
+    PartKind,
     SenderRole,
     SessionEvent,
     Task,
     TaskChange,
 )
 from anp.interaction.states import TaskState
-from anp.protocols.a2a.objects import ArtifactUpdate, StatusUpdate
+from anp.interaction.stored import event_bytes, read_event
+from anp.protocols.a2a.modes import fit_task
+from anp.protocols.a2a.objects import A2aTask, Artifact, ArtifactUpdate, StatusUpdate
 from anp.protocols.a2a.view import A2aView
+from anp.sidecar.a2a.desk import named
+from anp.sidecar.offer.task_arguments import part_of
+from anp.sidecar.tasks.choice import Choice
 from tests.clauses import clause
 
 
@@ -58,6 +65,41 @@ def test_who_asks_in_words_gets_words() -> None:
     words = said(Part.text("hi"))
     assert shown(words, RESULT) == (Part.text("You said: hi"),)
     assert shown(words, COUNTED) == (Part.value({"bees": 3}), Part.text('{"bees": 3}'))
+
+
+def test_words_with_a_picture_get_words() -> None:
+    asked = said(Part.text("hi"), Part.data(b"1", media_type="image/png"))
+    assert shown(asked, RESULT) == (Part.text("You said: hi"),)
+
+
+def test_a_long_text_is_a_text_part() -> None:
+    text = "x" * (MAX_CONTENT + 1)
+    result = said(part_of({"result": text}), is_result=True)
+    assert result.parts[0].kind is PartKind.TEXT
+    assert shown(said(Part.text("hi")), result) == (Part.text(text),)
+    assert shown(said(Part.value({"skill": "echo"})), result) == result.parts
+
+
+def test_a_client_that_takes_text_only_gets_the_text_of_a_result() -> None:
+    artifact = Artifact(id="a", parts=RESULT.parts)
+    task = A2aTask(id="a", context="c", state="completed", artifacts=(artifact,))
+    (found,) = fit_task(task, ["text/plain"]).artifacts
+    assert found.parts == (Part.text("You said: hi"),)
+
+
+def test_the_history_has_what_was_said_not_the_arguments_made_of_it() -> None:
+    words, file = Part.text("add 1 and 2"), Part.data(b"1", media_type="image/png")
+    first = said(words, file, intentInfos=[{"intent": "add"}])
+    task = Task(
+        id="t", session="s", requester="local:ann", executor="did:x", messages=(first,)
+    )
+    made = named(task, Choice("my.add", (Part.value({"a": 1, "b": 2}), file)))
+    assert made.messages[0].parts == (Part.value({"a": 1, "b": 2}), file)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    event = SessionEvent(number=1, at=now, by="x", content=made)
+    view = A2aView("a", "c", name="t")
+    list(view.take(read_event(event_bytes(event))))
+    assert view.task.history[0].parts == (words, file)
 
 
 @pytest.mark.parametrize(

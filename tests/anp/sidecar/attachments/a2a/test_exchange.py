@@ -13,7 +13,7 @@ from anp.interaction.elements import Message, Part, PartKind
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.a2a import exchange
-from anp.sidecar.attachments.a2a.tasks import TaskRecord
+from anp.sidecar.attachments.a2a.tasks import News, TaskRecord
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.requester import (
     GivenFile,
@@ -46,6 +46,8 @@ class Caller:
     words: list[str] = field(default_factory=list)
     refuses: bool = False
     key: str = "key"
+    said: Sequence[Part] = ()
+    besides: list[Part] = field(default_factory=list)
 
     folder = ""
 
@@ -64,7 +66,7 @@ class Caller:
         return False
 
     async def say(self, parts: Sequence[Part]) -> None:
-        self.parts += parts
+        self.besides += parts
 
     async def update(self, parts: Sequence[Part]) -> None:
         if self.refuses:
@@ -163,11 +165,13 @@ def polled(states: list[dict[str, Any]], web: list[Web]) -> Callable[[Asked], by
     return made
 
 
-def state(name: str, text: str = "", **more: Any) -> dict[str, Any]:
+def state(
+    name: str, text: str = "", *others: dict[str, Any], **more: Any
+) -> dict[str, Any]:
     status: dict[str, Any] = {"state": f"TASK_STATE_{name}"}
     if text:
-        said = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": text}]}
-        status["message"] = said
+        parts = [{"text": text}, *others]
+        status["message"] = {"messageId": "m", "role": "ROLE_AGENT", "parts": parts}
     return {"status": status, **more}
 
 
@@ -226,10 +230,100 @@ async def test_what_a_polled_artifact_gained_is_told_once() -> None:
     ]
 
 
-def test_a_name_of_a_file_is_no_path_and_the_last_words_are_kept() -> None:
+def told(record: TaskRecord, *events: dict[str, Any]) -> list[News]:
     from a2a.types.a2a_pb2 import StreamResponse
     from google.protobuf.json_format import ParseDict
 
+    return [record.add(ParseDict(event, StreamResponse())) for event in events]
+
+
+def update(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"artifactUpdate": {"taskId": "t", "artifact": {"parts": [*parts]}}}
+
+
+PICTURE = {"raw": "AA==", "mediaType": "image/png"}
+SHOWN = {"mediaType": "image/png", "data": "AA=="}
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "output"),
+    [
+        ([], {"text": ""}),
+        ([update({"text": "sunny"})], {"text": "sunny"}),
+        (
+            [update({"text": "sunny"}, PICTURE)],
+            {"text": "sunny", "parts": [SHOWN]},
+        ),
+    ],
+)
+def test_what_an_agent_says_while_it_works_is_no_result(
+    artifacts: list[dict[str, Any]], output: dict[str, Any]
+) -> None:
+    record = TaskRecord(max_size=1000)
+    asks = {"statusUpdate": {"taskId": "t", **state("INPUT_REQUIRED", "where?")}}
+    works = {"statusUpdate": {"taskId": "t", **state("WORKING", "looking", PICTURE)}}
+    told(record, asks, works, *artifacts)
+    told(record, {"statusUpdate": {"taskId": "t", **state("COMPLETED")}})
+    assert record.output() == output
+    told(record, {"statusUpdate": {"taskId": "t", **state("COMPLETED", "bye")}})
+    said = {"text": "bye"} if not artifacts else {**output, "status": "bye"}
+    assert record.output() == said
+
+
+async def test_a_picture_in_the_words_of_the_work_comes_once_in_the_result() -> None:
+    webs: list[Web] = []
+    artifact = {"artifactId": "a", "parts": [{"text": "sunny"}, PICTURE]}
+    states = [
+        state("WORKING", "looking", PICTURE),
+        state("COMPLETED", artifacts=[artifact]),
+    ]
+    async with serving(polled(states, webs)) as web:
+        webs.append(web)
+        with for_caller() as caller:
+            async with attached("a2a", web.url) as my:
+                await call(my, "do", text="x")
+    assert [part.content for part in caller.parts] == ["sunny", b"\0"]
+    assert [part.content for part in caller.besides] == [b"\0"]
+    assert caller.words == ["looking"]
+
+
+def test_pictures_stand_among_the_words_that_belong_to_them() -> None:
+    record = TaskRecord(max_size=1000)
+    told(record, update({"text": "be"}, {"text": "fore"}, PICTURE, {"text": "after"}))
+    assert record.output() == {
+        "text": "beforeafter",
+        "parts": [
+            {"mediaType": "text/plain", "text": "before"},
+            SHOWN,
+            {"mediaType": "text/plain", "text": "after"},
+        ],
+    }
+
+
+async def test_an_agent_gets_the_contents_in_the_order_they_were_said() -> None:
+    webs: list[Web] = []
+    picture = Part.data(b"\0", media_type="image/png")
+    said = (Part.text("first"), picture, Part.text("second"), picture)
+    arguments = {"text": "first\nsecond", "files": [SHOWN, SHOWN]}
+    done = state("COMPLETED")
+    async with serving(polled([done, done], webs)) as web:
+        webs.append(web)
+        with for_caller() as caller:
+            async with attached("a2a", web.url) as my:
+                for contents in (said, said[1:]):
+                    caller.said = contents
+                    await call(my, "do", **arguments)
+    kinds = [
+        [next(iter(part.keys() - {"mediaType"})) for part in found]
+        for one in web.asked
+        if one.method == "POST"
+        for found in [one.json()["params"]["message"]["parts"]]
+    ]
+    # Arguments that are not what was said go as they are.
+    assert kinds == [["text", "raw", "text", "raw"], ["text", "raw", "raw"]]
+
+
+def test_a_name_of_a_file_is_no_path() -> None:
     record = TaskRecord(max_size=1000)
     file = {"raw": "AA==", "filename": "c:\\x/../b.txt"}
     said = state("WORKING", "almost")["status"]
@@ -238,7 +332,7 @@ def test_a_name_of_a_file_is_no_path_and_the_last_words_are_kept() -> None:
         {"artifactUpdate": {"taskId": "t", "artifact": {"parts": [file, {}]}}},
         {"statusUpdate": {"taskId": "t", **state("COMPLETED")}},
     ]
-    news = [record.add(ParseDict(event, StreamResponse())) for event in events]
+    news = told(record, *events)
     assert news[0].words == "almost"
     (part,) = news[1].parts
     assert (part.kind, part.name, part.content) == (PartKind.BYTES, "b.txt", b"\0")
@@ -247,5 +341,4 @@ def test_a_name_of_a_file_is_no_path_and_the_last_words_are_kept() -> None:
         "parts": [
             {"mediaType": "application/octet-stream", "name": "b.txt", "data": "AA=="}
         ],
-        "status": "almost",
     }

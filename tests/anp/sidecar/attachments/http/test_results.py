@@ -16,6 +16,7 @@ from anp.sidecar.attachments import AttachmentError, ToolError
 from anp.sidecar.attachments.declaration import DeclaredCapability
 from anp.sidecar.attachments.http import results
 from anp.sidecar.attachments.http.operations import BYTES_OUTPUT, STREAM_OUTPUT
+from anp.sidecar.attachments.requester import LAST_CHUNK
 from tests.anp.sidecar.attachments.http.test_service import shop
 from tests.anp.sidecar.attachments.python.test_streaming import Taker, taking
 from tests.anp.sidecar.attachments.web import (
@@ -69,6 +70,8 @@ async def test_a_stream_is_joined_for_a_call_of_one_turn(
             assert await call(my, "go") == {}
         assert taker.contents == [{"n": 1}, "two"]
         assert [part.kind for part in taker.parts] == [PartKind.JSON, PartKind.TEXT]
+        marks = [part.metadata.get(LAST_CHUNK) for part in taker.parts]
+        assert marks == [None, True]
 
 
 @pytest.mark.parametrize(("content_type", "body"), STREAMS[:2])
@@ -183,6 +186,7 @@ async def test_a_stream_that_breaks_off_is_an_error() -> None:
             await call(my, "go")
         assert caught.value.may_have_run
         assert taker.contents == [1, 2]
+        assert not any(LAST_CHUNK in part.metadata for part in taker.parts)
 
 
 def later(*polls: bytes, location: str = "/jobs/1", **headers: str) -> Any:
@@ -228,6 +232,30 @@ async def test_a_result_that_comes_later_is_fetched() -> None:
         assert (followed.method, followed.body) == ("GET", b"")
         assert followed.headers["anpd-caller"] == "did:key:zCaller"
         assert "content-type" not in followed.headers
+
+
+@pytest.mark.parametrize(
+    ("location", "asked"),
+    [
+        ("/jobs/größe 1".encode("latin-1"), "/jobs/gr%F6%DFe%201"),
+        ("/jobs/größe".encode(), "/jobs/gr%C3%B6%C3%9Fe"),
+        (b"/jobs/100%25?a=b+c&d", "/jobs/100%25?a=b+c&d"),
+    ],
+)
+async def test_a_location_that_is_not_ascii_is_followed(
+    location: bytes, asked: str
+) -> None:
+    taken = answer({"job": 1}, 202, location="@").replace(b"@", location)
+
+    def service(asked: Asked) -> bytes:
+        return taken if asked.method == "POST" else answer({"done": True})
+
+    async with (
+        serving(service) as web,
+        attached("http", web.url, capabilities=GO) as my,
+    ):
+        assert await call(my, "go") == {"done": True}
+        assert web.asked[1].target == asked
 
 
 async def test_the_secrets_of_the_owner_go_with_each_question(

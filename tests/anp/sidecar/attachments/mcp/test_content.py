@@ -28,6 +28,7 @@ class Asked:
     """A requester with its answers ready."""
 
     key = "k"
+    said: Sequence[Part] = ()
 
     def __init__(self, *replies: Reply) -> None:
         self.replies = list(replies)

@@ -18,14 +18,17 @@ from anp.sidecar.attachments import ToolError
 from anp.sidecar.attachments.attachment import Progress, report_progress
 from anp.sidecar.attachments.part_json import FILE
 from anp.sidecar.attachments.requester import (
+    LAST_CHUNK,
     GivenFile,
     Question,
     Reply,
     ReplyAction,
+    as_last,
     current_requester,
     joins_updates,
 )
 from tests.anp.sidecar.attachments.python.test_child import attached, call, write
+from tests.clauses import clause
 from tests.waiting import until
 
 AGENT = '''
@@ -94,6 +97,12 @@ async def choose(context: Context) -> dict[str, int]:
     return {"chosen": -1 if number is None else number}
 
 
+def breaks() -> Iterator[int]:
+    """Break off."""
+    yield 1
+    raise RuntimeError("no more")
+
+
 def endless(file: str, context: Context) -> Iterator[int]:
     """Go on."""
     try:
@@ -116,6 +125,7 @@ class Taker:
     gate: asyncio.Event | None = None
     key: str = "k1"
 
+    said: Sequence[Part] = ()
     folder: str = ""
     files: list[GivenFile] = field(default_factory=list)
 
@@ -240,10 +250,25 @@ async def test_bytes_are_parts_with_their_media_type(tmp_path: Path) -> None:
         Part.text("here it comes"),
         Part.data(PNG, media_type="image/png"),
         # A name is data, and never a path.
-        Part.data(b"\x00\xff", media_type="audio/x-noise", name="noise.raw"),
-        Part.data(b"\x00\x01"),
-        Part.data(b"\x00\xffA", media_type="audio/x-noise", name="noise.raw"),
+        as_last(Part.data(b"\x00\xff", media_type="audio/x-noise", name="noise.raw")),
+        as_last(Part.data(b"\x00\x01")),
+        as_last(Part.data(b"\x00\xffA", media_type="audio/x-noise", name="noise.raw")),
     ]
+
+
+@clause("A2A-5")
+async def test_the_last_piece_of_a_generator_says_that_it_is(tmp_path: Path) -> None:
+    write(tmp_path, AGENT)
+    async with attached(tmp_path, "shop") as my:
+        with taking(Taker()) as taker:
+            await call(my, "count", to=3)
+            marks = [part.metadata.get(LAST_CHUNK) for part in taker.parts]
+            assert marks == [None, None, True]
+            taker.parts.clear()
+            with pytest.raises(ToolError):
+                await call(my, "breaks")
+            # What breaks off is not complete.
+            assert taker.parts == [Part.value(1)]
 
 
 async def test_bytes_of_a_call_of_one_turn_are_files(tmp_path: Path) -> None:
