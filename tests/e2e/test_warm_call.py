@@ -134,6 +134,12 @@ class Counter:
 
     def __init__(self) -> None:
         self._count: Count | None = None
+        self.named: str | None = None
+
+    async def warm_call(self, house: House) -> None:
+        """Make the call that is counted; it names the protocol `named`, if any."""
+        found = await house.result("twice", {"number": 4}, protocol=self.named)
+        assert found.output == {"twice": 8}
 
     def hook(self, frame: FrameType, event: str, arg: object) -> None:
         """See `sys.setprofile`."""
@@ -162,7 +168,7 @@ class Counter:
         counts = []
         for _ in range(ROUNDS):
             self._count = count = Count()
-            await house.others_are_served()
+            await self.warm_call(house)
             self._count = None
             counts.append(count)
         return Count(
@@ -236,7 +242,11 @@ def open_requesters(house: House) -> Iterator[None]:
         kept.update(before)
 
 
-@pytest.mark.parametrize("way", ["agreement", "looked up", "envelope"])
+NAMED = "urn:example:twice:1"
+"The name under which the provider publishes a negotiated protocol."
+
+
+@pytest.mark.parametrize("way", ["agreement", "named", "looked up", "envelope"])
 async def test_a_warm_call_costs_the_same_however_many_are_known(
     tmp_path: Path, way: str
 ) -> None:
@@ -251,18 +261,30 @@ async def test_a_warm_call_costs_the_same_however_many_are_known(
                 shared: Any = SimpleNamespace(writes=None)
                 house.caller.caller._store = shared
             house.caller.candidates.enabled = consensus
+            if way == "named":
+                await _published(house)
+                counter.named = NAMED
             await house.others_are_served()
-            found = await house.result("twice", {"number": 1})
+            found = await house.result("twice", {"number": 1}, protocol=counter.named)
             assert found.source == ("consensus" if consensus else "agreement")
             for daemon in (house.caller, house.provider):
                 counter.wrap(daemon)
             for _ in range(WARM):
-                await house.others_are_served()
+                await counter.warm_call(house)
             one = await counter.one_call(house)
             for daemon in (house.caller, house.provider):
                 fill(daemon)
             with open_requesters(house):
                 many = await counter.one_call(house)
-    assert one.rows == many.rows <= (0 if way == "agreement" else MAX_ROWS)
+    assert one.rows == many.rows <= (0 if way in {"agreement", "named"} else MAX_ROWS)
     assert len(one.files | many.files) <= MAX_FILES
     assert many.calls <= one.calls * 1.02
+
+
+async def _published(house: House) -> None:
+    """Let the provider publish the protocol of `twice` under a URI."""
+    agreed = await house.result("twice", {"number": 1})
+    assert agreed.protocol is not None
+    await house.provider.consensus.publish(
+        agreed.protocol, NAMED, version="1", summary="Doubles a number."
+    )

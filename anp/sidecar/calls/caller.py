@@ -291,7 +291,7 @@ class Caller:
         bound = None if route is None else route.held(writes)
         if route is not None and bound is not None:
             try:
-                prepared = await self._on(route, bound, demand)
+                prepared = await self._on(route, bound, demand, request.protocol)
             except NegotiationError:
                 # Data that does not fit, or code that fails: the look-up decides.
                 prepared = None
@@ -304,8 +304,13 @@ class Caller:
         route: _Route,
         bound: BoundRequester | WrittenRequester,
         demand: Demand,
+        named: str | None,
     ) -> Prepared | None:
         if isinstance(bound, BoundRequester):
+            if named is not None and not self._binder.candidates.still_means(
+                route.target, named, bound.agreement.hash, demand
+            ):
+                return None
             return await BoundRequest.of(bound, demand)
         candidate = route.candidate
         assert candidate is not None, "the channel is no agreement's"
@@ -330,9 +335,7 @@ class Caller:
         candidate = None
         match prepared:
             # Words that a template reads are read anew for each call.
-            case BoundRequest() if (
-                key[2] is None and prepared.demand.arguments is demand.arguments
-            ):
+            case BoundRequest() if prepared.demand.arguments is demand.arguments:
                 bound = prepared.bound
             case WrittenRequest() if key[2] is not None:
                 bound, candidate = prepared.bound, prepared.candidate

@@ -262,6 +262,19 @@ class CandidateFinder:
             and not self.is_misfit(target, candidate.uri, demand)
         )
 
+    def still_means(
+        self, target: LinkTarget, uri: str, digest: str, demand: Demand
+    ) -> bool:
+        """Return whether `digest` would give this hash without asking the peer."""
+        if self._desk.written(uri) is not None or self.is_misfit(target, uri, demand):
+            return False
+        known = self._desk.registry.get(uri)
+        if known is not None:
+            return known.hash == digest
+        listing = self._lists.current(target)
+        listed = None if listing is None else listing.get(uri)
+        return listed is not None and listed.hash == digest
+
     async def digest(self, target: LinkTarget, uri: str) -> str | None:
         """Return the hash that a URI stands for, if one exchange is its document."""
         if self._desk.written(uri) is not None:

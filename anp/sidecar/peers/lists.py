@@ -181,10 +181,17 @@ class PeerLists:
         """Return whether `listing` would give this without asking the peer."""
         if target.url is None:
             return listing is None
-        kept = self._lists.get((target.did, target.url))
-        return (
-            kept is not None and kept.listing is listing and self._clock() < kept.until
-        )
+        kept = self._fresh(target)
+        return kept is not None and kept.listing is listing
+
+    def current(self, target: LinkTarget) -> ProtocolListing | None:
+        """Return what `listing` would give without asking the peer, else None."""
+        kept = self._fresh(target)
+        return None if kept is None else kept.listing
+
+    def _fresh(self, target: LinkTarget) -> _Kept | None:
+        kept = self._lists.get((target.did, target.url or ""))
+        return kept if kept is not None and self._clock() < kept.until else None
 
     async def document(self, target: LinkTarget, digest: str) -> str | None:
         """Return the document with a hash from a peer, or None if it has it not."""
