@@ -26,7 +26,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from anp.sidecar.api.plain_http import PlainCycle, read_head
+from anp.sidecar.api.plain_http import PlainCycle, StrictConnection, read_head
 
 logger = logging.getLogger(__name__)
 
@@ -327,6 +327,7 @@ class ApiConnection(H11Protocol):
     def __init__(self, config: DoorConfig, **more: Any) -> None:
         state = {**more.pop("app_state"), CONNECTION: self}
         super().__init__(config=config, app_state=state, **more)
+        self.conn = StrictConnection(h11.SERVER, config.limits.max_header)
         self._lobby = config.lobby
         self._limits = config.limits
         self.lost = False

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+import h11
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, RequestResponseCycle
 
@@ -79,6 +80,31 @@ def read_head(data: bytes, *, max_size: int) -> PlainHead | None:
     if hosts != 1:
         return None
     return PlainHead(found[1].decode(), found[2], headers, length or 0, found.end())
+
+
+class StrictConnection(h11.Connection):
+    """Reads requests with the HTTP library, and refuses those with an unsure end.
+
+    The library takes `Transfer-Encoding` where `Content-Length` stands beside it, and
+    in HTTP/1.0, which does not have it. A proxy before us may take the length, and
+    would let pass what we then read as a request of its own (RFC 9112, 6.1).
+    """
+
+    def next_event(self) -> Any:
+        """Return the next event of the client; see the library's class.
+
+        Raises:
+            h11.RemoteProtocolError: The request is not valid: 400, and the connection
+                ends.
+        """
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            named = {name for name, _ in event.headers}
+            if b"transfer-encoding" in named and (
+                b"content-length" in named or event.http_version != b"1.1"
+            ):
+                raise h11.RemoteProtocolError("the length of the body is not sure")
+        return event
 
 
 class PlainCycle(RequestResponseCycle):

@@ -218,3 +218,28 @@ async def test_an_answer_that_would_break_its_frame_does_not_leave(
         said = await reader.read()
     assert b"b: c" not in said
     assert said.startswith(b"HTTP/1.1 500") or not said
+
+
+@pytest.mark.parametrize(
+    ("version", "framing"),
+    [
+        (b"1.1", b"Content-Length: 49\r\nTransfer-Encoding: chunked\r\n"),
+        (b"1.1", b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"),
+        (b"1.1", b"Content-Length: 5\r\nX: y\nTransfer-Encoding: chunked\r\n"),
+        (b"1.1", b"Content-Length: 5\r\nTransfer-Encoding:\r\n chunked\r\n"),
+        (b"1.0", b"Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n"),
+    ],
+)
+async def test_a_request_with_two_lengths_gets_one_refusal_and_no_second_answer(
+    tmp_path: Path, version: bytes, framing: bytes
+) -> None:
+    head = b"POST /outer HTTP/" + version + b"\r\nHost: anpd\r\n" + framing
+    async with connected(tmp_path) as (reader, writer):
+        writer.write(request("/before"))
+        assert await answer(reader) == b"/before "
+        writer.write(head + b"\r\n0\r\n\r\n" + request("/smuggled"))
+        said = await reader.read()
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert b"smuggled" not in said
+    assert b"outer" not in said
