@@ -217,7 +217,7 @@ class Conversation(Receiver):
         Args:
             task: The task as it was given to `create`, messages included.
         """
-        known = self._task(task.id)
+        known = self.task(task.id)
         if known.state != TaskState.HELD or not self._outlook(known):
             raise InteractionError(InteractionFault.STATE, "the task is not ready")
         step = Step()
@@ -238,7 +238,7 @@ class Conversation(Receiver):
     def cancel(self, name: str, *, wall_now: datetime) -> Step:
         """Ask for the end of a task; how it ends is the executor's report."""
         self._check_requester(self.own)
-        task = self._task(name)
+        task = self.task(name)
         step = Step()
         if is_terminal(task.state) or task.cancel_requested:
             return step
@@ -298,7 +298,7 @@ class Conversation(Receiver):
 
     def push(self, target: PushTarget) -> Step:
         """Keep an address; one of the same task and id is replaced by it."""
-        task = self._task(target.task)
+        task = self.task(target.task)
         key = target.task, target.id
         others = sum(
             one.task == target.task and not one.done for one in self.pushes.values()
@@ -465,7 +465,7 @@ class Conversation(Receiver):
         return step
 
     def _own_task(self, name: str) -> Task:
-        task = self._task(name)
+        task = self.task(name)
         if task.executor != self.own:
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED, "another agent executes this task"

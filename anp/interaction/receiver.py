@@ -382,7 +382,7 @@ class Receiver(SessionRecord):
         self, step: Step, name: str, sender: str, *, ref: int, wall_now: datetime
     ) -> None:
         self._check_requester(sender)
-        task = self._task(name)
+        task = self.task(name)
         # When the request crosses the result, the result stands.
         if is_terminal(task.state) or task.cancel_requested:
             return
@@ -399,14 +399,14 @@ class Receiver(SessionRecord):
 
     def readable(self, name: str, sender: str) -> Task:
         """Return a task that a peer may read; InteractionError for any other."""
-        task = self._task(name)
+        task = self.task(name)
         if sender not in (task.requester, task.executor):
             raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
         return task
 
     def _outlook(self, task: Task) -> bool | None:
         """Return whether a task may start; see `outlook`."""
-        states = [self._task(name).state for name in task.depends_on]
+        states = [self.task(name).state for name in task.depends_on]
         return outlook(states, task.needs, any_of=task.needs_any)
 
     def _follow(self, step: Step, *, wall_now: datetime) -> None:
@@ -478,7 +478,7 @@ class Receiver(SessionRecord):
             )
 
     def _check_message_of_task(self, message: Message, sender: str) -> None:
-        task = self._task(message.task)
+        task = self.task(message.task)
         if sender not in (task.requester, task.executor):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED, "the task is not the sender's"
@@ -555,7 +555,7 @@ class Receiver(SessionRecord):
     ) -> None:
         """Keep a wish of the requester's for news, unless it stands already."""
         if wish.task:
-            self._task(wish.task)
+            self.task(wish.task)
         before = self.registered.get(
             wish.task, Registration(address="", task=wish.task)
         )
@@ -567,7 +567,7 @@ class Receiver(SessionRecord):
         subscription, _, number = name.rpartition("/")
         is_run = number.isdecimal() and subscription in self.subscriptions
         if name in self.tasks or not is_run or not self.is_requester:
-            return self._task(name)
+            return self.task(name)
         self._check_room()
         return Task(
             id=name,

@@ -386,7 +386,13 @@ class SessionRecord:
                 return party
         return None
 
-    def _task(self, name: str) -> Task:
+    def task(self, name: str) -> Task:
+        """Return a task by its id on the wire.
+
+        Raises:
+            InteractionError: This session has no such task, or lost it with its
+                deletion.
+        """
         if name not in self.tasks:
             raise InteractionError(InteractionFault.UNKNOWN_TASK, "no such task here")
         return self.tasks[name]

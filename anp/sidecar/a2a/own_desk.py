@@ -97,10 +97,10 @@ class OwnDesk(A2aDesk):
                 )
             else:
                 await self._sessions.apply(log, create)
+            item = await self._sessions.item_of(log, name)
+            made = (await self._sessions.conversation(log)).task(name)
         except InteractionError as exc:
             raise refused(exc) from exc
-        item = await self._sessions.item_of(log, name)
-        made = (await self._sessions.conversation(log)).tasks[name]
         return await self._begun(KnownTask(item, log, made), before, is_repeat)
 
     async def _find_room(

@@ -96,7 +96,7 @@ class PlanWorker(Worker):
 
     async def _run(self) -> None:
         conversation = await self._sessions.conversation(self._log)
-        task = conversation.tasks[self._task.id]
+        task = conversation.task(self._task.id)
         if is_terminal(task.state):
             return
         if is_started(task.state):

@@ -189,7 +189,12 @@ class TaskDesk:
 
     async def _leased(self, key: tuple[str, str], worker: Worker, share: Share) -> None:
         """Do a task, unless another daemon of the fleet does it."""
-        item = await self._sessions.item_of(*key)
+        try:
+            item = await self._sessions.item_of(*key)
+        except InteractionError as exc:
+            # The session was deleted before its task could begin.
+            logger.info("task not begun session=%s reason=%s", key[0], exc.text)
+            return
         if not await self._leases.take(item, key[0]):
             logger.info("task is done by a sister session=%s", key[0])
             return
@@ -242,7 +247,8 @@ class TaskDesk:
         """End the work that its requester took back at another daemon of the fleet."""
         conversation = await self._sessions.refresh(log)
         for (known, name), place in list(self._places.items()):
-            if known == log and conversation.tasks[name].cancel_requested:
+            task = conversation.tasks.get(name) if known == log else None
+            if task is not None and task.cancel_requested:
                 place.worker.cancel(place.running)
         await self.end_finished(log, [*self.at_work(log)])
 

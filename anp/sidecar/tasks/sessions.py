@@ -268,8 +268,13 @@ class Sessions:
         return None if found is None else known_task(found)
 
     async def item_of(self, log: str, task: str) -> str:
-        """Return our own id of a task."""
-        return (await self._entry(log)).items[task]
+        """Return our own id of a task.
+
+        Raises:
+            InteractionError: There is no such session, or no such task in it.
+        """
+        entry = await self._entry(log)
+        return entry.items[entry.conversation.task(task).id]
 
     async def tasks(
         self,
@@ -303,12 +308,7 @@ class Sessions:
         Raises:
             InteractionError: There is no such session.
         """
-        found = await asyncio.to_thread(self._store.log, log)
-        if found is None:
-            raise InteractionError(
-                InteractionFault.UNKNOWN_SESSION, "there is no such session"
-            )
-        return found
+        return await asyncio.to_thread(self._stored_head, log)
 
     async def busy(self) -> AsyncIterator[str]:
         """Yield our own ids of the sessions that a restart has to look at."""
@@ -455,11 +455,24 @@ class Sessions:
                 self._loading.pop(log, None)
 
     def _load(self, log: str) -> LiveSession:
+        while True:
+            found = self._stored_head(log)
+            made = self._read_session(found)
+            # Its parts are read one after the other, while the owner may delete it and
+            # a sister daemon may go on with it: what was read then has not all tasks.
+            if self._stored_head(log).last == found.last:
+                return made
+
+    def _stored_head(self, log: str) -> Log:
         found = self._store.log(log)
         if found is None:
             raise InteractionError(
                 InteractionFault.UNKNOWN_SESSION, "there is no such session"
             )
+        return found
+
+    def _read_session(self, found: Log) -> LiveSession:
+        log = found.id
         items: dict[str, str] = {}
         tasks: list[Task] = []
         after = ""

@@ -327,7 +327,7 @@ class Worker:
 
     async def _run(self) -> None:
         conversation = await self._sessions.conversation(self._log)
-        task = conversation.tasks[self._task.id]
+        task = conversation.task(self._task.id)
         if is_terminal(task.state):
             return None
         was_asked = task.code == NOT_CHOSEN
@@ -335,7 +335,7 @@ class Worker:
         refused = await self._choose(was_asked=was_asked)
         # To ask the requester, it had to be accepted.
         conversation = await self._sessions.conversation(self._log)
-        state = conversation.tasks[self._task.id].state
+        state = conversation.task(self._task.id).state
         if refused is not None:
             return await self._refuse(state, "unknown_action", refused)
         capability = self._find()
