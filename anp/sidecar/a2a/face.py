@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -197,6 +197,8 @@ class A2aFace:
             result = await self._rpc.call(
                 caller, method, {**params, **given}, A2aVersion.V10
             )
+        except ClientDisconnect:
+            raise
         except Exception as exc:  # noqa: BLE001  # told to the caller, and logged
             status, told = rest_error(fault_of(exc))
             return _json(told, status)

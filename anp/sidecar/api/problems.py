@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from anp.errors import (
@@ -122,8 +122,14 @@ class ApiError(CallError):
 
 
 def problem_of(exc: Exception) -> Problem:
-    """Return the problem document of whatever a handler raised."""
+    """Return the problem document of whatever a handler raised.
+
+    Raises:
+        ClientDisconnect: That is what it raised; nobody is there to read an answer.
+    """
     match exc:
+        case ClientDisconnect():
+            raise exc
         case ApiError():
             return Problem.of(
                 exc.kind,

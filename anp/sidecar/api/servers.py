@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.api.connections import ConnectionLimits, DoorConfig
+
+logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
 """Connections that wait to be taken; a client whose connection finds no room among
@@ -62,6 +66,22 @@ class LateApp:
         await (await self.load())(scope, receive, send)
 
 
+def _left_alone(app: ASGIApp) -> ASGIApp:
+    """Return the application, whose requests end quietly when their client leaves.
+
+    Whoever reads the rest of a body learns so by an exception, which the web server
+    would log with a traceback: any client could fill the log with them.
+    """
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except ClientDisconnect:
+            logger.debug("client left before its request was read")
+
+    return answer
+
+
 @contextlib.asynccontextmanager
 async def served(
     listener: socket.socket, app: ASGIApp, *, name: str, limits: ConnectionLimits
@@ -71,7 +91,7 @@ async def served(
     Yields what has the server end; the end of the block does that, too, and waits.
     """
     config = DoorConfig(
-        app,
+        _left_alone(app),
         name=name,
         limits=limits,
         backlog=ACCEPTED_AT_ONCE,
@@ -91,7 +111,7 @@ async def served(
         await server.is_up.wait()
         if isinstance(app, LateApp):
             # Requests go to it without this detour then.
-            app.when_made(config.replace)
+            app.when_made(lambda made: config.replace(_left_alone(made)))
         # More may wait than are taken at once.
         listener.listen(BACKLOG)
         yield server.leave
