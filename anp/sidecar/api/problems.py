@@ -138,10 +138,9 @@ def problem_of(exc: Exception) -> Problem:
                 needed_scope=exc.needed_scope,
                 retry_after=exc.retry_after,
             )
-        case UnknownError():
-            return Problem.of(exc.kind, exc.detail, status=404)
-        case ConflictError():
-            return Problem.of(exc.kind, exc.detail, status=409)
+        case UnknownError() | ConflictError():
+            status = 404 if isinstance(exc, UnknownError) else 409
+            return Problem.of(exc.kind, exc.detail, status=status)
         case BusyError():
             return Problem.of(
                 exc.kind, exc.detail, status=429, retry_after=exc.retry_after
