@@ -345,7 +345,7 @@ class _Face:
                 await context.session.report_progress(progress, total, line)
 
         found = await self._api.call(body, on_event)
-        found["output"], blocks = with_blocks(found["output"])
+        found["output"], blocks, are_all = with_blocks(found["output"])
         shown = {
             name: found[name]
             for name in (
@@ -353,6 +353,9 @@ class _Face:
                 *("protocol", "uri", "ms", "notes"),
             )
         }
+        if are_all:
+            # Clients that read the first block only would get an empty text.
+            return types.CallToolResult(content=blocks, structured_content=shown)
         return _result(shown, text=found["output"], blocks=blocks)
 
     async def _read_peers(self) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from anp.sidecar.mcp.contents import bytes_block
+from anp.sidecar.mcp.contents import ANNOTATIONS, bytes_block
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
 from negotiation.exact_numbers import write_json
 
@@ -247,9 +247,11 @@ class TaskTools:
                     continue
                 room -= len(data)
                 media_type = part["media_type"]
-                blocks.append(
-                    bytes_block(data, media_type=media_type, uri=f"anpd:{place}")
+                said = part.get("metadata", {}).get(ANNOTATIONS)
+                block = bytes_block(
+                    data, media_type=media_type, uri=f"anpd:{place}", annotations=said
                 )
+                blocks.append(block)
         return blocks
 
 

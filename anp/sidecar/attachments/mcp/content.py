@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from anp.interaction.elements import Part, PartKind
+from anp.interaction.elements import Part
 from anp.sidecar.attachments.attachment import ToolError
-from anp.sidecar.attachments.part_json import BINARY, MAX_NAME, URI, part_json
+from anp.sidecar.attachments.part_json import (
+    ANNOTATIONS,
+    BINARY,
+    MAX_NAME,
+    URI,
+    is_plain,
+    listed,
+)
 
 # `mcp` takes half a second to import.
 if TYPE_CHECKING:
@@ -49,6 +57,25 @@ def block_part(block: ContentBlock | PlainText) -> Part:
     Raises:
         ToolError: Its bytes are not base64.
     """
+    told = getattr(block, "annotations", None)
+    said = {} if told is None else told.model_dump(mode="json", exclude_none=True)
+    part = _part_of(block)
+    metadata = {**part.metadata, ANNOTATIONS: said} if said else part.metadata
+    return replace(part, metadata=metadata)
+
+
+def block_parts(blocks: Iterable[ContentBlock | PlainText]) -> tuple[Part, ...]:
+    """Return blocks as parts, without empty texts beside others.
+
+    Some servers put an empty text before a picture, which a reader of the first part
+    alone would take for the whole result.
+    """
+    parts = [block_part(block) for block in blocks]
+    said = [part for part in parts if not is_plain(part) or part.content]
+    return tuple(said or parts[:1])
+
+
+def _part_of(block: ContentBlock | PlainText) -> Part:
     match block.type:
         case "text":
             return Part.text(block.text)
@@ -78,13 +105,9 @@ def resource_part(contents: TextResourceContents | BlobResourceContents) -> Part
 
 def content_output(parts: Sequence[Part]) -> dict[str, Any]:
     """Return the parts of a result as an object of `TEXT_OUTPUT`."""
-    plain = [str(part.content) for part in parts if _is_plain(part)]
-    others = [part_json(part) for part in parts if not _is_plain(part)]
+    plain = [str(part.content) for part in parts if is_plain(part)]
+    others = listed(parts)
     return {"text": "\n".join(plain), **({"parts": others} if others else {})}
-
-
-def _is_plain(part: Part) -> bool:
-    return part.kind is PartKind.TEXT and URI not in part.metadata
 
 
 def _decoded(data: str) -> bytes:

@@ -16,11 +16,12 @@ from anp.sidecar.attachments.listing import Tool
 from anp.sidecar.attachments.mcp.content import (
     TEXT_OUTPUT,
     block_part,
+    block_parts,
     content_output,
     resource_part,
 )
 from anp.sidecar.attachments.mcp.exchange import CallTalk
-from anp.sidecar.attachments.part_json import part_json
+from anp.sidecar.attachments.part_json import part_json, result_json
 from anp.sidecar.attachments.tool_errors import tool_error
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class _ToolCall:
             texts = [block.text for block in result.content if block.type == "text"]
             raise tool_error(result.structured_content, "\n".join(texts))
         if not self.structured:
-            parts = tuple(block_part(block) for block in result.content)
+            parts = block_parts(result.content)
             return McpOutcome(content_output(parts), parts)
         output = result.structured_content
         if not isinstance(output, dict):
@@ -78,8 +79,9 @@ class _ToolCall:
                 502, "the tool has an output schema but gave no structured content"
             )
         # The texts say the same again, for clients that know no structured content.
-        others = [block_part(one) for one in result.content if one.type != "text"]
-        return McpOutcome(output, (Part.value(output), *others) if others else ())
+        others = block_parts(one for one in result.content if one.type != "text")
+        said = () if _repeats(output, result.content) else (Part.value(output),)
+        return McpOutcome(output, (*said, *others) if others else ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class _PromptGet:
         filled = {name: str(value) for name, value in arguments.items()}
         result = await exchange.get_prompt(self.name, filled)
         messages = [
-            {"role": one.role, **part_json(block_part(one.content))}
+            {"role": one.role, **result_json(block_part(one.content))}
             for one in result.messages
         ]
         return McpOutcome({"messages": messages})
@@ -149,6 +151,22 @@ class _ResourceRead:
         others = [part_json(one) for one in parts if isinstance(one.content, bytes)]
         output = {"text": "\n".join(texts), **({"parts": others} if others else {})}
         return McpOutcome(output, parts)
+
+
+def _repeats(output: dict[str, Any], blocks: Sequence[Any]) -> bool:
+    """Return whether structured content is nothing but the blocks once more.
+
+    A task gets the bytes of a picture once, and as bytes.
+    """
+    items = output.get("content")
+    if len(output) > 1 or not isinstance(items, list) or len(items) != len(blocks):
+        return False
+    return all(
+        isinstance(item, dict)
+        and item.get("data") is not None
+        and item.get("data") == getattr(block, "data", None)
+        for item, block in zip(items, blocks, strict=True)
+    )
 
 
 def of_tool(tool: McpTool) -> tuple[Tool, McpOperation]:

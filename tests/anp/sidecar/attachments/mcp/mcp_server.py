@@ -22,6 +22,15 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "texts": {"content": [TEXT, {"type": "text", "text": "two"}]},
     "nothing": {"content": []},
     "image": {"content": [TEXT, IMAGE]},
+    "empty_text": {"content": [{"type": "text", "text": ""}, IMAGE]},
+    "between": {
+        "content": [
+            {**IMAGE, "annotations": {"audience": ["user"], "priority": 0.5}},
+            TEXT,
+        ]
+    },
+    "noted": {"content": [{**TEXT, "annotations": {"priority": 1}}]},
+    "media": {"content": [IMAGE], "structuredContent": {"content": [IMAGE]}},
     "error": {"content": [{"type": "text", "text": "no " * 1000}], "isError": True},
     "coded": {
         "content": [TEXT],

@@ -130,6 +130,38 @@ async def test_a_structured_result_keeps_its_picture_in_a_task(tmp_path: Path) -
         assert [part.content for part in requester.parts] == [{"n": 1}, bytes(3)]
 
 
+async def test_an_empty_text_before_a_picture_is_left_out(tmp_path: Path) -> None:
+    picture = {"mediaType": "image/png", "data": "AAAA"}
+    async with scripted(tmp_path, "empty_text") as my:
+        assert await call(my, "empty_text") == {"text": "", "parts": [picture]}
+        with asked() as requester:
+            await call(my, "empty_text")
+        assert [part.content for part in requester.parts] == [bytes(3)]
+
+
+async def test_annotations_and_the_order_of_blocks_are_kept(tmp_path: Path) -> None:
+    told = {"audience": ["user"], "priority": 0.5}
+    picture = {"mediaType": "image/png", "data": "AAAA", "annotations": told}
+    words = {"mediaType": "text/plain", "text": "one"}
+    async with scripted(tmp_path, "between", "noted") as my:
+        assert await call(my, "between") == {"text": "one", "parts": [picture, words]}
+        noted = {**words, "annotations": {"priority": 1.0}}
+        assert await call(my, "noted") == {"text": "one", "parts": [noted]}
+        with asked() as requester:
+            await call(my, "between")
+        assert requester.parts[0].metadata["annotations"] == told
+
+
+async def test_a_task_gets_a_picture_once_and_as_bytes(tmp_path: Path) -> None:
+    schema = {"type": "object"}
+    async with scripted(tmp_path, {"name": "media", "outputSchema": schema}) as my:
+        (item,) = (await call(my, "media"))["content"]
+        assert item["data"] == "AAAA"
+        with asked() as requester:
+            await call(my, "media")
+        assert [part.content for part in requester.parts] == [bytes(3)]
+
+
 # -- questions
 
 
