@@ -38,7 +38,7 @@ MAX_DEPTH: Final = 16
 
 
 class _Shown(dict[str, Any]):
-    """What the JSON still says of a file that is shown as a block."""
+    """An object that names a file whose bytes stand in a block."""
 
 
 def with_blocks(output: Any) -> tuple[Any, list[types.ContentBlock], bool]:
