@@ -34,7 +34,7 @@ from anp.interaction.elements import (
 )
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import Acknowledgement, Send, check_session
-from anp.interaction.receiver import Receiver
+from anp.interaction.receiver import LOST, Receiver
 from anp.interaction.record import InteractionLimits
 from anp.interaction.states import (
     TaskState,
@@ -44,7 +44,7 @@ from anp.interaction.states import (
     is_terminal,
     steps,
 )
-from anp.interaction.step import Step
+from anp.interaction.step import RefusedSend, Step
 
 INTERRUPTED = "interrupted"
 "Code of a task that was at work when the daemon ended."
@@ -195,6 +195,7 @@ class Conversation(Receiver):
                 InteractionFault.STATE, "a task that it depends on ended otherwise"
             )
         step = Step()
+        self._open_again(step, task.executor, wall_now=wall_now)
         task = replace(
             task,
             requester=self.own,
@@ -232,8 +233,15 @@ class Conversation(Receiver):
             state=TaskState.REQUESTED,
             changed_at=wall_now,
         )
+        self._open_again(step, task.executor, wall_now=wall_now)
         self._add(step, task, by=self.own, wall_now=wall_now)
         return step
+
+    def _open_again(self, step: Step, peer: str, *, wall_now: datetime) -> None:
+        """Open the session anew for a peer that refused it or knows it no more."""
+        is_told = peer in self.peers() and peer not in self._readers
+        if is_told and peer not in self._opened:
+            self._add(step, self.session, by=self.own, wall_now=wall_now)
 
     def cancel(self, name: str, *, wall_now: datetime) -> Step:
         """Ask for the end of a task; how it ends is the executor's report."""
@@ -351,6 +359,32 @@ class Conversation(Receiver):
         for peer in self._targets(message):
             self._check_unacknowledged(peer)
         self._add(step, message, by=self.own, wall_now=wall_now)
+        return step
+
+    def lose(self, peer: str, *, wall_now: datetime) -> Step:
+        """End everything between us and a peer that does not know the session any more.
+
+        Its tasks of ours and our tasks of its, as far as they have not ended, fail and
+        may have run; it is told nothing more.
+        """
+        step = Step()
+        for task in self.unfinished:
+            is_between = peer in (task.requester, task.executor)
+            if is_between and task.state != TaskState.HELD:
+                self._lose(step, task, wall_now=wall_now)
+        waiting = self._unacknowledged.pop(peer, {})
+        self._early.pop(peer, None)
+        self._opened.pop(peer, None)
+        step.sends = [one for one in step.sends if one.to != peer]
+        step.is_head_changed = True
+        step.refused.append(
+            RefusedSend(
+                peer=peer,
+                number=next(iter(waiting), self.last),
+                code=InteractionFault.UNKNOWN_SESSION,
+                text=LOST,
+            )
+        )
         return step
 
     def _check_unacknowledged(self, peer: str) -> None:

@@ -61,10 +61,14 @@ Wish = NotifyRegister | NotifyUnregister | SubscribeCreate | SubscribeCancel
 
 
 MAX_TRIES = 8
-"Refusals of that kind after which an operation is refused for good."
+"Refusals with `unknown_task` after which an operation is refused for good."
 
 NOT_YET = frozenset({InteractionFault.UNKNOWN_SESSION, InteractionFault.UNKNOWN_TASK})
-"Refusals that end with the arrival of an operation that was lost before."
+"""Refusals that end with the arrival of an operation that was lost before, or with
+another line: the peer may not know the session on each of its channels."""
+
+LOST = "the peer knows nothing of it any more"
+"Reason for which a task fails of which its peer forgot everything."
 
 
 class Receiver(SessionRecord):
@@ -171,11 +175,17 @@ class Receiver(SessionRecord):
         if isinstance(answer, RefusedOperation):
             self._refused(step, answer, sender=sender, wall_now=wall_now)
         else:
-            self._acknowledged(sender, answer.ref)
+            self._acknowledged(step, sender, answer.ref)
 
-    def _acknowledged(self, peer: str, number: int) -> None:
-        self._unacknowledged.get(peer, {}).pop(number, None)
+    def _acknowledged(self, step: Step, peer: str, number: int) -> None:
+        waiting = self._unacknowledged.get(peer, {})
+        waiting.pop(number, None)
         self._tries.pop((peer, number), None)
+        early = self._early.get(peer)
+        if early and (first := next(iter(waiting), None)) in early:
+            # It was refused since this one had not arrived.
+            del self._early[peer]
+            step.resend.append((peer, first))
 
     def _refused(
         self, step: Step, refusal: RefusedOperation, *, sender: str, wall_now: datetime
@@ -184,31 +194,71 @@ class Receiver(SessionRecord):
         number = refusal.ref
         if number not in waiting:
             return
-        if refusal.code in NOT_YET and self._may_come(sender, number):
-            if min(waiting) == number:
+        if refusal.code in NOT_YET and self._may_come(sender, number, refusal.code):
+            if next(iter(waiting)) == number:
                 step.resend.append((sender, number))
+            else:
+                self._early.setdefault(sender, set()).add(number)
             return
-        del waiting[number]
+        name = waiting.pop(number)
         step.refused.append(
             RefusedSend(
                 peer=sender, number=number, code=refusal.code, text=refusal.text
             )
         )
-        name = self._sent.get(number)
-        if name is not None and self.tasks[name].state == TaskState.REQUESTED:
-            self._hand_back(step, self.tasks[name], refusal, wall_now=wall_now)
+        if number == self._opened.get(sender):
+            self._closed_to(step, sender, refusal, wall_now=wall_now)
+            return
+        task = self.tasks.get(name or "")
+        if task is None or is_terminal(task.state):
+            return
+        if refusal.code in NOT_YET:
+            self._lose(step, task, wall_now=wall_now)
+        elif task.state == TaskState.REQUESTED and number in self._sent:
+            self._hand_back(step, task, refusal, wall_now=wall_now)
 
-    def _may_come(self, peer: str, number: int) -> bool:
+    def _closed_to(
+        self, step: Step, peer: str, refusal: RefusedOperation, *, wall_now: datetime
+    ) -> None:
+        """Hand back the tasks for a peer that does not take part in the session.
+
+        A later task asks it again.
+        """
+        del self._opened[peer]
+        self._unacknowledged.pop(peer, None)
+        step.is_head_changed = True
+        for task in self.unfinished:
+            if task.executor == peer and task.state == TaskState.REQUESTED:
+                self._hand_back(step, task, refusal, wall_now=wall_now)
+
+    def _may_come(self, peer: str, number: int, code: str) -> bool:
         """Return whether a peer may yet know what an operation is about.
 
         An operation before it was lost, and both are sent again; or it has come by now,
-        and this refusal is older.
+        and this refusal is older. A session may be known on another line, and `lose`
+        gives up one that is not.
         """
-        if min(self._unacknowledged[peer]) < number:
+        if code == InteractionFault.UNKNOWN_SESSION:
+            return True
+        if next(iter(self._unacknowledged[peer])) < number:
             return True
         tries = self._tries.get((peer, number), 0) + 1
         self._tries[peer, number] = tries
         return tries < MAX_TRIES
+
+    def _lose(self, step: Step, task: Task, *, wall_now: datetime) -> None:
+        """End a task of which its other side knows nothing any more."""
+        for state in steps(task.state, TaskState.FAILED):
+            change = TaskChange(task=task.id, state=state, at=wall_now)
+            if state == TaskState.FAILED:
+                change = replace(
+                    change,
+                    code=InteractionFault.UNKNOWN_SESSION,
+                    reason=LOST,
+                    may_have_run=True,
+                )
+            self._add(step, change, by=task.executor, wall_now=wall_now)
+        self._follow(step, wall_now=wall_now)
 
     def _hand_back(
         self, step: Step, task: Task, refusal: RefusedOperation, *, wall_now: datetime

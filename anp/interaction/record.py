@@ -131,7 +131,12 @@ class SessionRecord:
         self._limits = limits or InteractionLimits()
         self._chunks = ChunkAssembler(self._limits.chunks)
         self._opened: dict[str, int] = {}
-        self._unacknowledged: dict[str, dict[int, None]] = {}
+        self._unacknowledged: dict[str, dict[int, str | None]] = {}
+        "Numbers of events that each peer has not acknowledged, with their tasks."
+
+        self._early: dict[str, set[int]] = {}
+        "Those of them that were refused while the peer had not one before them."
+
         self._seen: OrderedDict[tuple[str, int], bytes] = OrderedDict()
         self._created: dict[str, bytes] = {}
         self._refs: dict[str, int] = {}
@@ -263,6 +268,9 @@ class SessionRecord:
         self.protocol = head.protocol
         for event in events:
             self._remember(event)
+            for waiting in self._unacknowledged.values():
+                if event.number in waiting:
+                    waiting[event.number] = _task_of(event.content)
             message = event.content
             if event.by == self.own or not isinstance(message, Message):
                 continue
@@ -293,7 +301,8 @@ class SessionRecord:
         for peer in self._targets(content):
             if peer in self._readers:
                 continue
-            self._unacknowledged.setdefault(peer, {})[event.number] = None
+            waiting = self._unacknowledged.setdefault(peer, {})
+            waiting[event.number] = _task_of(content)
             if isinstance(content, Session):
                 self._opened.setdefault(peer, event.number)
             step.sends.append(self.operation_of(event, peer))
@@ -454,6 +463,16 @@ class SessionRecord:
                 return TaskUpdate(session=self.session.id, content=progress)
             case Unreadable():
                 raise LocalError("nothing can be told of a damaged event")
+
+
+def _task_of(content: EventContent) -> str | None:
+    match content:
+        case Task(id=name):
+            return name
+        case TaskChange() | TaskProgress() | CancelRequest() | Message():
+            return content.task
+        case _:
+            return None
 
 
 def _told_of(session: Session, *, is_first: bool) -> Operation:

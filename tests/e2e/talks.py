@@ -162,6 +162,7 @@ async def talks_in(
     attached: AttachmentSpec | None = None,
     more: Sequence[AttachmentSpec] = (),
     provider: Mapping[str, Any] | None = None,
+    is_mutual: bool = False,
     **flags: Any,
 ) -> AsyncIterator[Talks]:
     """Run both in homes of their own.
@@ -172,6 +173,7 @@ async def talks_in(
         attached: The provider's agent, where it is no module.
         more: Further attachments of the provider.
         provider: Settings of the provider alone, as `flags`.
+        is_mutual: The caller has the provider's agent as well.
         flags: Settings of both by dotted name, with `__` for a dot.
     """
     name = "agent_" + "".join(random.choices(string.ascii_lowercase, k=8))
@@ -182,7 +184,7 @@ async def talks_in(
         home.create()
         own = (provider or {}) if one == "provider" else {}
         settings = {key.replace("__", "."): v for key, v in {**flags, **own}.items()}
-        if one == "provider":
+        if one == "provider" or is_mutual:
             spec = AttachmentSpec(
                 kind="python", name="agent", target=name, cwd=folder, expose=("*",)
             )

@@ -53,15 +53,14 @@ async def begun(talks: Talks, name: str, /, **data: Any) -> Any:
 
 
 async def dialled(talks: Talks) -> None:
-    """Have the provider dial the caller over GB/Z for its own task, and stay."""
+    """Have the provider dial the caller over GB/Z, and stay."""
     for one in (talks.caller, talks.provider):
         one.tasks._exchange.lines.users.append(lambda peer: True)
-    await talks.provider.tasks.start_task(
-        f"{talks.caller.url}#{talks.caller.did}",
-        capability="agent.none",
-        parts=[Part.value({})],
-        protocol=GBZ_GROUPS_URI,
-    )
+    exchange = talks.provider.tasks._exchange
+    address = f"{talks.caller.url}#{talks.caller.did}"
+    found = await exchange.dial(address, GBZ_GROUPS_URI)
+    assert found is not None
+    await exchange.lines.begin(*found, lambda: True)
     await until(lambda: talks.caller.tasks._exchange.lines.has(talks.provider.did))
 
 

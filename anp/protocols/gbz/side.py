@@ -51,9 +51,6 @@ from negotiation.consensus.written import (
 from negotiation.errors import JsonError, MisuseError
 from negotiation.need import Capability
 
-MAX_SESSIONS: Final = 64
-"Sessions that one channel carries."
-
 EVENT: Final = "event"
 "Entry of a data item's `metadata` that names an event; for messages without a task."
 
@@ -185,28 +182,15 @@ class GbzSide(WrittenSide):
         self._follow(talk, step, now, wall_now)
 
     def _join(self, session: Session, ref: int, wall_now: datetime) -> None:
-        if len(self._talks) >= MAX_SESSIONS:
-            raise InteractionError(
-                InteractionFault.TOO_MANY, f"a channel has {MAX_SESSIONS} sessions"
-            )
-        # Nobody speaks in another's name (GBZ-Q18).
-        if session.requester.id not in self._parties.peer_names:
-            raise InteractionError(
-                InteractionFault.NOT_ALLOWED, "sender is not who speaks on this channel"
-            )
-        own = [
-            one.id for one in session.participants if one.id in self._parties.own_names
-        ]
-        conversation, step = Conversation.join(
-            session,
-            own=own[0] if own else self._parties.own_id,
-            sender=session.requester.id,
-            ref=ref,
-            wall_now=wall_now,
+        """Take a session that the peer opens, where this side works for its peer.
+
+        Raises:
+            InteractionError: It does not, and a task that it took would never end. By
+                this code the peer opens its session on another channel.
+        """
+        raise InteractionError(
+            InteractionFault.UNKNOWN_SESSION, "this channel has calls of one turn alone"
         )
-        talk = Talk(conversation, session.requester.id)
-        self._talks[session.id] = talk
-        self._do(talk, step, 0.0)
 
     def _hear(self, step: Step) -> None:
         """Pass on what the peer says without any task."""

@@ -99,7 +99,7 @@ class FileTransfers:
     def __init__(
         self,
         spool: Spool,
-        find_line: Callable[[str], PieceLine | None],
+        find_line: Callable[[KeptFile], PieceLine | None],
         head: Callable[[str], Awaitable[Log]],
         want: Callable[[str], Awaitable[None]],
         *,
@@ -108,7 +108,8 @@ class FileTransfers:
         """Begin without transfers.
 
         Args:
-            find_line: Returns the newest line to a peer.
+            find_line: Returns the line over which pieces of a file come, if there is
+                one; InteractionError if its peer knows nothing of its session.
             head: Returns the head of a session; InteractionError if it is gone.
             want: Has a line made to the peer of a session of ours; the same error.
             max_wait: Seconds for which a file may not come any further.
@@ -119,7 +120,7 @@ class FileTransfers:
         self._want = want
         self._max_wait = max_wait
         self._numbers = itertools.count(FIRST_REF + time.time_ns() // 1_000_000)
-        self._asked: dict[int, asyncio.Future[FilePiece]] = {}
+        self._asked: dict[int, asyncio.Future[FilePiece | None]] = {}
         self._coming: dict[KeptFile, asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._is_closed = False
@@ -318,6 +319,10 @@ class FileTransfers:
         if asked is None or asked.done():
             return True
         if isinstance(operation, RefusedOperation):
+            if operation.code == InteractionFault.UNKNOWN_SESSION:
+                # Another line may know it.
+                asked.set_result(None)
+                return True
             words = f"the peer does not give it: {operation.code}"
             asked.set_exception(FileFailed(words))
         elif operation.piece is None:
@@ -353,7 +358,7 @@ class FileTransfers:
                     size, since = writer.size, clock()
                 elif clock() - since > self._max_wait:
                     raise FileFailed(f"it did not come for {self._max_wait:g} s")
-                line = self._find_line(kept.peer)
+                line = self._find_line(kept)
                 if line is None:
                     if kept.role is FileRole.RESULT:
                         # Its task has ended, so that nothing else keeps up a line.
@@ -438,7 +443,7 @@ class _Ask:
     at: float
     "When it was asked for, on the clock of the loop."
 
-    answer: asyncio.Future[FilePiece]
+    answer: asyncio.Future[FilePiece | None]
 
 
 def _most(line: PieceLine) -> int:
@@ -448,7 +453,7 @@ def _most(line: PieceLine) -> int:
 
 
 async def _answer(line: PieceLine, asked: _Ask) -> FilePiece | None:
-    """Return the piece that was asked for; None if the line is gone or silent."""
+    """Return the piece that was asked for; None if it does not come over this line."""
     for _ in range(SILENCE):
         await asyncio.wait({asked.answer}, timeout=1.0)
         if asked.answer.done():

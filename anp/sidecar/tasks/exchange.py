@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Container, Coroutine, Sequence
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from anp.channel.channel import Channel
@@ -29,6 +32,7 @@ from anp.interaction.operations import (
     TaskGet,
     TaskUpdate,
 )
+from anp.interaction.receiver import LOST
 from anp.interaction.step import Step
 from anp.protocols.a2a.words import A2A_URIS
 from anp.protocols.gbz.side import session_of
@@ -45,7 +49,7 @@ from anp.sidecar.tasks.delivery.one_turn import OneTurn
 from anp.sidecar.tasks.delivery.outbox import Outbox, news_url, same_peer
 from anp.sidecar.tasks.delivery.without_lines import WithoutLines, is_elsewhere
 from anp.sidecar.tasks.desk import StrangerPace, TaskDesk
-from anp.sidecar.tasks.known import receive
+from anp.sidecar.tasks.known import receive, utc_now
 from anp.sidecar.tasks.sessions import Sessions
 from negotiation.consensus.written import WrittenLimits
 from sandbox.pool.shares import Rank, current_share
@@ -63,6 +67,10 @@ ROOM_CHECK = 1.0
 
 MAX_HELD = 256 * 1024 * 1024
 "Bytes of incomplete messages of all sessions in memory."
+
+
+_asked_on: ContextVar[Line | None] = ContextVar("asked_on", default=None)
+"The line of the operation that is taken now; the answer goes back over it."
 
 
 class SessionPeers:
@@ -112,7 +120,7 @@ class SessionPeers:
         self._bound: set[str] = set()
         "Peers whose sessions were bound to A2A when they were dialled last."
         self.files = FileTransfers(
-            spool, self.lines.find, sessions.head, self.want, max_wait=max_wait
+            spool, self._line_for, sessions.head, self.want, max_wait=max_wait
         )
         self.outbox = Outbox(
             sessions, self.lines, dial=self._bring, is_linked=is_linked
@@ -153,29 +161,46 @@ class SessionPeers:
             conversation = await self._sessions.conversation(log)
             self._sessions.standing.note(log, conversation)
             line = self._line(log, peer)
-            if line is not None and log in self.untold(peer, line.uri):
+            if line is not None and log in self._sessions.standing.untold(peer):
                 line.put_off(log)
 
     def _line(self, log: str, peer: str) -> Line | None:
         """Return the line to a peer that is to carry a session."""
-        protocol, alone = self._sessions.standing.carrier(log)
-        found = self.lines.find(peer, protocol)
-        return found if alone or found is not None else self.lines.find(peer)
+        protocol, is_ours = self._sessions.standing.carrier(log)
+        return self.lines.carrying(log, peer, protocol=protocol, is_ours=is_ours)
+
+    def _line_for(self, kept: KeptFile) -> Line | None:
+        """Return the line over which pieces of a file come.
+
+        Raises:
+            InteractionError: The peer knows nothing of its session.
+        """
+        line = self._line(kept.log, kept.peer)
+        if line is None and (kept.log, kept.peer) in self._lost():
+            raise InteractionError(InteractionFault.UNKNOWN_SESSION, LOST)
+        return line
+
+    def _lost(self) -> list[tuple[str, str]]:
+        """Return the sessions that their peers do not know for sure, with the peers."""
+        return self.lines.ways.lost(self.lines.open, now=time.monotonic())
 
     def is_there(self, peer: str) -> bool:
         """Return whether there is a line to a peer, or something in its place."""
-        return self.lines.has(peer) or self._others.is_there(peer)
+        return self.lines.find(peer) is not None or self._others.is_there(peer)
 
     def follow(self, log: str, step: Step) -> None:
         """Tell the peers what a step says; it does not wait."""
         for send in step.sends:
             self._answers.sent(send.operation)
+            if not send.ref:
+                asked = _asked_on.get()
+                if asked is not None:
+                    asked.answer(send)
+                continue
             line = self._line(log, send.to)
-            if line is not None and send.ref:
+            if line is not None:
                 line.tell(log, send)
-            elif line is not None:
-                line.answer(send)
-            elif send.ref:
+            else:
                 self.do(self.want(log))
                 self.outbox.look(send.to)
         for refused in step.refused:
@@ -190,6 +215,9 @@ class SessionPeers:
             line = self._line(log, peer)
             if line is not None:
                 line.put_off(log, after=number - 1)
+            else:
+                # It waits for a line whose other side knows the session.
+                self.outbox.look(peer)
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
         """Do what follows from a step; what fails is logged."""
@@ -308,15 +336,27 @@ class SessionPeers:
                 ]
         return []
 
-    def untold(self, peer: str, uri: str) -> list[str]:
+    def untold(self, line: Line) -> list[str]:
         """See `LineWork`."""
         found = []
-        for log in self._sessions.standing.untold(peer):
-            protocol, alone = self._sessions.standing.carrier(log)
-            # A peer's session goes on where it spoke, as long as there is that line.
-            if protocol in ("", uri) or not (alone or self.lines.find(peer, protocol)):
+        for log in self._sessions.standing.untold(line.peer):
+            protocol, is_ours = self._sessions.standing.carrier(log)
+            if is_ours:
+                fits = line.takes_sessions and protocol in ("", line.uri)
+            else:
+                # It goes on where the peer spoke, as long as there is such a line.
+                other = self.lines.find(line.peer, protocol)
+                fits = protocol in ("", line.uri) or other is None
+            if fits:
                 found.append(log)
         return found
+
+    def go_on(self, peer: str) -> None:
+        """See `LineWork`."""
+        for log in self._sessions.standing.untold(peer):
+            line = self._line(log, peer)
+            if line is not None:
+                line.put_off(log)
 
     def needs_line(self, peer: str, protocols: Container[str]) -> bool:
         """See `LineWork`."""
@@ -360,6 +400,8 @@ class SessionPeers:
     async def take(self, line: Line, frame: OperationFrame) -> None:
         """See `LineWork`."""
         operation = frame.operation
+        if isinstance(operation, RefusedOperation):
+            await self._doubt(line, operation)
         if self.files.take(operation):
             return
         answers = isinstance(operation, Acknowledgement | RefusedOperation)
@@ -367,6 +409,7 @@ class SessionPeers:
         is_ask = isinstance(operation, TaskGet) and operation.file is not None
         if not (answers or is_ask):
             await asyncio.sleep(self._pace.wait(current_share.get()))
+        _asked_on.set(line)
         try:
             await self._took(line, frame)
         except InteractionError as exc:
@@ -391,6 +434,8 @@ class SessionPeers:
             await self._joined(line, operation.session, frame.ref)
             return
         log, sender = await self.session_of(line, wire_id)
+        if not isinstance(operation, RefusedOperation):
+            self.lines.ways.heard(log, line)
         conversation = await self._sessions.conversation(log)
         if isinstance(operation, TaskGet) and operation.file is not None:
             task = conversation.readable(operation.task, sender)
@@ -409,6 +454,24 @@ class SessionPeers:
             acked = self._acked.pop(log, None)
             if acked is not None:
                 acked.set()
+
+    async def _doubt(self, line: Line, refused: RefusedOperation) -> None:
+        """Take note that the other side of a line does not know a session."""
+        if refused.code != InteractionFault.UNKNOWN_SESSION:
+            return
+        with contextlib.suppress(InteractionError):
+            log, peer = await self.session_of(line, refused.session)
+            now = time.monotonic()
+            self.lines.ways.refused(log, line, peer=peer, now=now)
+
+    async def give_up_lost(self) -> None:
+        """End what peers have to do or to hear in sessions that they do not know."""
+        for log, peer in self._lost():
+            with contextlib.suppress(InteractionError):
+                if (await self._sessions.conversation(log)).is_busy:
+                    await self._sessions.apply(
+                        log, partial(Conversation.lose, peer=peer, wall_now=utc_now())
+                    )
 
     async def _expect(
         self, log: str, conversation: Conversation, operation: Operation, sender: str
@@ -497,9 +560,11 @@ class SessionPeers:
         if await self._sessions.find(session.requester.id, session.id) is None:
             self._sessions.room.check()
             self._desk.check_sessions(share)
-        await self._sessions.join(
+        line.opens_session()
+        log = await self._sessions.join(
             session, own=own, sender=session.requester.id, ref=ref
         )
+        self.lines.ways.heard(log, line)
 
     async def session_of(self, line: Line, session: str) -> tuple[str, str]:
         """See `TaskService`."""

@@ -79,9 +79,11 @@ class Standing:
         return list(self._ours)
 
     def carrier(self, log: str) -> tuple[str, bool]:
-        """Return the protocol of a session, and if no other may carry it."""
-        protocol, is_ours = self._protocols.get(log, ("", False))
-        return protocol, is_ours and bool(protocol)
+        """Return the protocol of a session, and if it is ours.
+
+        No other protocol may carry a session of ours that has one.
+        """
+        return self._protocols.get(log, ("", False))
 
     def sent(self, log: str, number: int) -> None:
         """Take note that an event of a session went out on a line, to its peer."""

@@ -39,6 +39,7 @@ class Upkeep:
         """Use the sessions and their peers; `run` begins."""
         self._sessions = sessions
         self._files = peers.files
+        self._give_up_lost = peers.give_up_lost
         self._is_there = peers.is_there
         self._config = config
 
@@ -50,6 +51,7 @@ class Upkeep:
             before, offset = offset, time.time() - time.monotonic()
             try:
                 self._sessions.expire()
+                await self._give_up_lost()
                 files = self._files.spool
                 if self._sessions.room.is_nearly_full or files.is_nearly_full():
                     await self.prune()

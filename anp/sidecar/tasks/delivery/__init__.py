@@ -2,6 +2,8 @@
 
 * `line`: One channel that speaks a protocol for tasks, in both directions.
 * `lines`: the channels over which GB/Z 185.6 carries sessions.
+* `ways`: The line that carries each session: the one on which its peer spoke of it
+  last.
 * `outbox`: brings news to requesters that registered an address.
 * `attempts`: Attempts to bring news to an address that may be away: how often, and how
   long.

@@ -66,8 +66,11 @@ class LineWork(Protocol):
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """Return what a peer has not acknowledged in a session; see `Sessions`."""
 
-    def untold(self, peer: str, uri: str) -> list[str]:
-        """Return the sessions to go on with over a line of a protocol."""
+    def untold(self, line: Line) -> list[str]:
+        """Return the sessions to go on with over a new line."""
+
+    def go_on(self, peer: str) -> None:
+        """Tell a peer over the lines that are left what was under way on another."""
 
     def needs_line(self, peer: str, protocols: Container[str]) -> bool:
         """Return whether we have to dial a peer, to tell or to hear something.
@@ -121,9 +124,23 @@ class Line:
         limits: WrittenLimits,
         work: LineWork,
         further: Mapping[type, TakeFurther],
+        *,
+        number: int = 0,
+        is_ours: bool = False,
     ) -> None:
+        """Begin on a channel.
+
+        Args:
+            number: Higher than that of every line that opened before.
+            is_ours: We dialled it for sessions or groups.
+        """
         self.channel = channel
         self.uri = uri
+        self.number = number
+        self.takes_sessions = True
+        """A session that we open may go over it. Where the peer dialled and opens one,
+        it may be there for a call of one turn, and work on nothing of ours."""
+        self._is_ours = is_ours
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 
@@ -183,6 +200,10 @@ class Line:
     def busy(self) -> bool:
         """True while there is something to send."""
         return bool(self._unsent or self._pieces or self._late)
+
+    def opens_session(self) -> None:
+        """Take note that the peer opens a session on it."""
+        self.takes_sessions = self._is_ours
 
     def answer(self, send: Send) -> None:
         """Send an answer to an operation of the peer."""

@@ -1,8 +1,8 @@
 """The channels over which GB/Z 185.6, or another protocol, carries sessions.
 
-A line is one channel. What is to be told to a peer goes over the newest line with it,
-whoever opened that; without a line it stays in the log of its session until there is
-one. We dial a peer as long as it has something to do for us.
+A line is one channel. What is to be told to a peer goes over the line on which its
+session was heard last, whoever opened that; without a line it stays in the log of its
+session until there is one. We dial a peer as long as it has something to do for us.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from anp.errors import CallError, ErrorKind
 from anp.identity.dids import agent_name
 from anp.sidecar.calls.renewer import Renewer
 from anp.sidecar.tasks.delivery.line import Line, LineWork, TakeFurther
+from anp.sidecar.tasks.delivery.ways import SessionWays
 from negotiation.consensus.written import WrittenLimits
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Lines:
         self._work = work
         self._limits = limits
         self._lines: dict[str, list[Line]] = {}
+        self.ways = SessionWays()
         self.further: dict[type, TakeFurther] = {}
         "Take the operations about groups and subscriptions, by their classes."
 
@@ -86,15 +88,37 @@ class Lines:
             protocol: URI of the one that it has to speak; empty for any.
             groups: Only one over which groups can be talked of.
         """
-        for line in reversed(self._lines.get(agent_name(peer), ())):
-            fits = protocol in ("", line.uri) and (line.has_groups or not groups)
-            if fits and line.stands:
+        for line in reversed(self.open(peer, protocol)):
+            if line.has_groups or not groups:
                 return line
         return None
 
-    def has(self, peer: str) -> bool:
-        """Return whether there is an open line to a peer."""
-        return self.find(peer) is not None
+    def open(self, peer: str, protocol: str = "") -> list[Line]:
+        """Return the open lines to a peer, the oldest first.
+
+        Args:
+            protocol: URI of the one that they have to speak; empty for any.
+        """
+        lines = self._lines.get(agent_name(peer), ())
+        return [one for one in lines if one.stands and protocol in ("", one.uri)]
+
+    def carrying(
+        self, log: str, peer: str, *, protocol: str, is_ours: bool
+    ) -> Line | None:
+        """Return the line that is to carry a session, or None.
+
+        Args:
+            log: Our own id of the session.
+            protocol: URI of the one that carried it last, and that alone carries it if
+                we opened it; empty for any.
+            is_ours: See `SessionWays.choose`.
+        """
+        lines = self.open(peer, protocol if is_ours else "")
+        return self.ways.choose(log, lines, uri=protocol, is_ours=is_ours)
+
+    def has(self, peer: str, protocol: str = "") -> bool:
+        """Return whether there is an open line to a peer for sessions of ours."""
+        return any(one.takes_sessions for one in self.open(peer, protocol))
 
     def want(self, peer: str, *, once: bool = False, protocol: str = "") -> None:
         """See to it that there is a line to a peer as long as we need one.
@@ -110,13 +134,22 @@ class Lines:
                 self._keep(peer, key, once), context=contextvars.Context()
             )
 
-    async def serve(self, channel: Channel, uri: str) -> None:
+    async def serve(self, channel: Channel, uri: str, *, is_ours: bool = False) -> None:
         """Carry sessions over a channel until it ends.
 
         Args:
             uri: The protocol that it is bound to.
+            is_ours: See `Line`.
         """
-        line = Line(channel, uri, self._limits, self._work, self.further)
+        line = Line(
+            channel,
+            uri,
+            self._limits,
+            self._work,
+            self.further,
+            number=self.ways.number(),
+            is_ours=is_ours,
+        )
         agent = agent_name(line.peer)
         channel.in_use = lambda: (
             line.busy
@@ -124,8 +157,9 @@ class Lines:
             or any(uses(line.peer) for uses in self.users)
         )
         lines = self._lines.setdefault(agent, [])
-        self._tell_all(line)
         lines.append(line)
+        for log in self._work.untold(line):
+            line.put_off(log)
         for told in self.opened:
             told(line)
         try:
@@ -135,13 +169,12 @@ class Lines:
             lines.remove(line)
             if not lines:
                 self._lines.pop(agent, None)
+            # What was under way on this one is lost.
+            self._work.go_on(agent)
             other = self.find(agent, uri) or self.find(agent)
-            if other is not None:
-                # What was under way on this one is lost.
-                self._tell_all(other)
-                if was_newest:
-                    for told in self.opened:
-                        told(other)
+            if other is not None and was_newest:
+                for told in self.opened:
+                    told(other)
 
     async def close(self) -> None:
         """Dial nobody any more."""
@@ -149,10 +182,6 @@ class Lines:
         for task in keeping:
             task.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
-
-    def _tell_all(self, line: Line) -> None:
-        for log in self._work.untold(line.peer, line.uri):
-            line.put_off(log)
 
     async def _keep(self, peer: str, key: tuple[str, str], once: bool) -> None:
         """Have a line to a peer until it has nothing to do for us."""
@@ -176,7 +205,7 @@ class Lines:
 
     async def _kept(self, peer: str, protocol: str) -> bool:
         """Have a line to a peer for a while; False if it speaks no such protocol."""
-        if self.find(peer, protocol) is not None:
+        if self.has(peer, protocol):
             await asyncio.sleep(FIRST_WAIT)
             return True
         dialled = await self._work.dial(peer, protocol)
@@ -205,7 +234,7 @@ class Lines:
         """Serve a channel of ours until it ends, or is not needed any more."""
         succeed = partial(self._succeed, uri=uri)
         self._renewer.watch(_Renewable(channel), uri, succeed)
-        serving = asyncio.create_task(self.serve(channel, uri))
+        serving = asyncio.create_task(self.serve(channel, uri, is_ours=True))
         watching = asyncio.create_task(_until_idle(is_needed))
         try:
             await asyncio.wait({serving, watching}, return_when=asyncio.FIRST_COMPLETED)

@@ -12,13 +12,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from anp.interaction.chunks import split_message
+from anp.interaction.conversation import Conversation
 from anp.interaction.elements import (
     MessagePurpose,
     Part,
     PartKind,
+    Session,
     Task,
     TaskProgress,
 )
+from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import MessageSend
 from anp.interaction.states import TaskState
 from anp.interaction.step import Step
@@ -37,6 +40,9 @@ from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
 from negotiation.need import Role
 from negotiation.strict_json import Json
+
+MAX_SESSIONS: Final = 64
+"Sessions that one channel carries."
 
 ROOM_FOR_FIELDS: Final = 8 * 1024
 "Bytes of a frame that are left for everything beside a piece of a result."
@@ -140,6 +146,30 @@ class GbzProvider(ServingSide, GbzSide):
             reason=writable(message)[:MAX_REASON],
             may_have_run=ran,
         )
+
+    def _join(self, session: Session, ref: int, wall_now: datetime) -> None:
+        if len(self._talks) >= MAX_SESSIONS:
+            raise InteractionError(
+                InteractionFault.TOO_MANY, f"a channel has {MAX_SESSIONS} sessions"
+            )
+        # Nobody speaks in another's name (GBZ-Q18).
+        if session.requester.id not in self._parties.peer_names:
+            raise InteractionError(
+                InteractionFault.NOT_ALLOWED, "sender is not who speaks on this channel"
+            )
+        own = [
+            one.id for one in session.participants if one.id in self._parties.own_names
+        ]
+        conversation, step = Conversation.join(
+            session,
+            own=own[0] if own else self._parties.own_id,
+            sender=session.requester.id,
+            ref=ref,
+            wall_now=wall_now,
+        )
+        talk = Talk(conversation, session.requester.id)
+        self._talks[session.id] = talk
+        self._do(talk, step, 0.0)
 
     def _follow(self, talk: Talk, step: Step, now: float, wall_now: datetime) -> None:
         for task in step.offered:

@@ -364,6 +364,18 @@ def test_what_is_refused_says_why_and_changes_nothing(
     assert bob.told() == []
 
 
+def test_a_channel_for_calls_takes_no_session_of_the_side_that_is_called() -> None:
+    alice = Agent(Role.REQUESTER, limits=LIMITS, code=PairCode())
+    alice.receive(
+        {
+            **SESSION,
+            "sender": {"id": BOB, "address": ""},
+            "receivers": [{**RECEIVER, "id": ALICE}],
+        }
+    )
+    assert [one["code"] for one in alice.said()] == ["unknown_session"]
+
+
 def test_errors_are_never_answered_and_strange_answers_are_dropped() -> None:
     bob = opened()
     for frame in (

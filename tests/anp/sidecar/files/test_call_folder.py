@@ -26,7 +26,7 @@ async def folder_in(path: Path, **limits: int) -> AsyncIterator[CallFolder]:
     )
     folders = CallFolders(
         path / "calls",
-        FileTransfers(spool, lambda peer: None, idle, unreached, max_wait=1),
+        FileTransfers(spool, lambda kept: None, idle, unreached, max_wait=1),
     )
     task = Task(id="t", session="s", requester="did:a", executor="did:b")
     async with folders.of_call("log", task) as folder:
@@ -115,6 +115,6 @@ async def test_what_a_kill_left_in_clear_is_removed(tmp_path: Path) -> None:
     left.mkdir(parents=True)
     (left / "a").write_bytes(b"in clear")
     spool = Spool(tmp_path / "files", bytes(32), max_file=1, max_files=1)
-    transfers = FileTransfers(spool, lambda peer: None, idle, unreached, max_wait=1)
+    transfers = FileTransfers(spool, lambda kept: None, idle, unreached, max_wait=1)
     CallFolders(tmp_path / "calls", transfers).clear()
     assert not left.exists()

@@ -148,7 +148,7 @@ async def two_in(
     begun, writer = spools[0].begin(name="a", media_type="text/plain")
     writer.append(content)
     upload = spools[0].keep(begun, writer)
-    giver = FileTransfers(spools[0], lambda peer: None, idle, unreached, max_wait=wait)
+    giver = FileTransfers(spools[0], lambda kept: None, idle, unreached, max_wait=wait)
     message = Message(
         id="m",
         session="s",
@@ -162,7 +162,7 @@ async def two_in(
     two: list[Two] = []
     taker = FileTransfers(
         spools[1],
-        lambda peer: two[0].find(peer),
+        lambda kept: two[0].find(kept.peer),
         idle,
         lambda log: two[0].want(log),
         max_wait=wait,

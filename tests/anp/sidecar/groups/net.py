@@ -22,6 +22,7 @@ from anp.protocols.gbz import GBZ_GROUPS_URI
 from anp.sidecar.config.groups import GroupsConfig
 from anp.sidecar.groups.parts import make_groups
 from anp.sidecar.groups.service import GroupService
+from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
 from anp.wire.frames import ProtocolType
 from cache.store import Store
@@ -117,8 +118,11 @@ class Node:
 
     # For the lines.
 
-    def untold(self, peer: str, uri: str) -> list[str]:
+    def untold(self, line: Line) -> list[str]:
         return []
+
+    def go_on(self, peer: str) -> None:
+        pass
 
     def in_use(self, peer: str) -> bool:
         return False
