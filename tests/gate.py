@@ -16,8 +16,12 @@ SETTINGS: Final[tuple[str, ...]] = get_args(
 "The values of `negotiation.approve`."
 
 
-def cell(way: WayIn, approve: str, *, read_only: bool) -> str:
-    """Return the gate's decision about a peer that may use the capability."""
+def cell(way: WayIn, approve: str, *, read_only: bool, named: bool = True) -> str:
+    """Return the gate's decision about a peer that may use the capability.
+
+    Args:
+        named: False when words chose it that do not name it.
+    """
     passage = decide(
         way,
         approve,
@@ -26,6 +30,7 @@ def cell(way: WayIn, approve: str, *, read_only: bool) -> str:
         read_only=read_only,
         repeatable=read_only,
         approved=False,
+        named=named,
     )
     if passage is not Passage.ASK:
         return str(passage)

@@ -2,7 +2,8 @@
 
 * `shelf`: the base of all parts: the key of every record, transactions, damage.
 * `agreements`: documents, halves and agreements, also imported ones.
-* `library`: lists in pages, pruning, documents that the owner revoked.
+* `library`: lists in pages, pruning, documents that the owner revoked, what the
+  owner withdrew from peers, and what the owner confirmed for their needs.
 * `negotiations`: negotiations, and the owner's decisions for later ones.
 * `peers`: peers under all their DIDs, pins, and the keys of DIDs on the web.
 * `keys`: short-term keys that outlive their link.

@@ -45,6 +45,7 @@ from cache.records.peers import (
 )
 from cache.records.records import (
     KINDS,
+    AccessRecord,
     AgreementRecord,
     AgreementRole,
     CallRecord,
@@ -53,6 +54,7 @@ from cache.records.records import (
     Record,
     RevocationRecord,
     UsageRecord,
+    hash_text,
     open_envelope,
     seal,
 )
@@ -155,6 +157,11 @@ def key_of(record: Record) -> str:
             return f"group_page/{record.group}/{record.first:012d}"
         case RevocationRecord():
             return f"revocation/{record.hash}/{record.peer_did or '-'}"
+        case AccessRecord():
+            # A name may be in any script, and keys are ASCII.
+            name, whose = hash_text(record.capability), record.peer_did or "-"
+            area = record.role if record.need is None else f"need/{record.need}"
+            return f"access/{area}/{whose}/{name}"
         case UsageRecord():
             return f"usage/{record.hash or '-'}"
         case _:

@@ -257,6 +257,37 @@ class RevocationRecord(Record, kind="revocation"):
 
 
 @dataclass(frozen=True)
+class AccessRecord(Record, kind="access"):
+    """The owner's word about access to one capability (DESIGN.md, Trust).
+
+    Without a need it is a withdrawal, which comes with a revocation, or excepts one
+    peer from the withdrawal for all. With a need the owner confirmed that this need of
+    the peer may have the capability's side effects.
+    """
+
+    role: AgreementRole
+    "Our side: a provider's own capability, or a requester's use of the peer's."
+
+    peer_did: Party | None
+    "The peer in its canonical form; None concerns all."
+
+    capability: Annotated[str, Field(max_length=1024)]
+    "Full name of the capability."
+
+    is_open: bool
+    "False withdraws the capability, True allows it."
+
+    at: Seconds
+    "When the owner said so, in seconds since 1970."
+
+    need: Hash | None = None
+    "Hash of the need in the peer's words; None concerns every need."
+
+    hashes: tuple[Hash, ...] = ()
+    "The documents with whose revocation it was withdrawn."
+
+
+@dataclass(frozen=True)
 class UsageRecord(Record, kind="usage"):
     """Numbers of calls by outcome, for one document or for all together."""
 

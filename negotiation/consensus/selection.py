@@ -20,6 +20,7 @@ from negotiation.rules.choice import choose, choose_by_name
 from negotiation.rules.claims import missed_claim
 from negotiation.rules.fit import fit_requester, given_schema
 from negotiation.rules.formats import insisted_format
+from negotiation.rules.names import is_named
 from negotiation.rules.rules import own_terms, propose
 from negotiation.schema.plan import Mismatch, Plan
 
@@ -52,8 +53,9 @@ def meant_capability(listing: ProtocolListing, demand: Demand) -> Capability | N
         chosen = choose(read_document(propose(demand)), capabilities)
     except (DocumentError, SchemaError):
         return None
-    if not isinstance(chosen, Capability):
-        # A chain of several capabilities requires a negotiation.
+    if not isinstance(chosen, Capability) or not _may_run(demand.need, chosen):
+        # A chain of several capabilities requires a negotiation, and so does one with
+        # side effects that is not named: its owner is asked.
         return None
     missed = missed_claim(requirement, chosen, given_schema(demand))
     return None if missed else chosen
@@ -135,7 +137,14 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
 
 
 def _is_named(need: Need, capability: Capability) -> bool:
-    return choose_by_name(need.requirement, [capability]) == capability
+    chosen = choose_by_name(need.requirement, [capability])
+    return chosen == capability and _may_run(need, capability)
+
+
+def _may_run(need: Need, capability: Capability) -> bool:
+    return capability.read_only or is_named(
+        need.requirement, capability.name, [capability], several=False
+    )
 
 
 MAX_MISFITS: Final = 10_000

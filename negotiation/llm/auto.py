@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 
+from negotiation.document.reader import read_document
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.mind import LlmMind
 from negotiation.mind import Accept, Demand, HalfSource, Mind, Side, Verdict
+from negotiation.need import Capability
+from negotiation.rules.choice import choose
+from negotiation.rules.names import unnamed_effects
 from negotiation.transcript import Turn
 
 logger = logging.getLogger(__name__)
@@ -42,7 +46,7 @@ class AutoMind:
         """Judge by schemas; ask the model about candidates that these do not accept."""
         if not findings and not self._llm.insists_on_format(side):
             verdict = await self._rules.judge(candidate, side, transcript)
-            if isinstance(verdict, Accept):
+            if isinstance(verdict, Accept) and not _would_ask(candidate, side):
                 return verdict
         return await self._llm.judge(candidate, side, transcript, findings=findings)
 
@@ -64,3 +68,17 @@ class AutoMind:
         except MindError as exc:
             logger.warning("model gave no answer reason=%r", str(exc)[:200])
             return await self._rules.answer(question, side)
+
+
+def _would_ask(candidate: str, side: Side) -> bool:
+    """Return whether rules chose side effects that only the owner can allow.
+
+    The model may know a capability that is meant, and that need not be asked about.
+    """
+    if isinstance(side, Demand) or side.hints:
+        return False
+    document = read_document(candidate)
+    chosen = choose(document, side.capabilities)
+    return isinstance(chosen, Capability) and bool(
+        unnamed_effects(document.requirement, [chosen.name], side.capabilities)
+    )

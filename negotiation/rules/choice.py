@@ -1,11 +1,11 @@
 """Chooses the capability, or the chain of several, that a candidate means.
 
-What was not named is not run: a capability with side effects is chosen only when its
-name is the whole requirement, and by shape only a single read-only one that fits and
-that the words are about. A requirement that names two or three exposed capabilities
-means all of them, in that order, if each later one needs an output of an earlier one
-under the same name and with the same schema. No capability with side effects is part of
-a chain (DESIGN.md, Negotiation).
+What was not named is not run: a capability with side effects that is chosen by a
+sentence or by its shape is one about which its owner is asked before anything runs (see
+`names.is_named`), and so is no part of a chain. By shape only a single one is chosen
+that fits and that the words are about. A requirement that names two or three exposed
+capabilities means all of them, in that order, if each later one needs an output of an
+earlier one under the same name and with the same schema (DESIGN.md, Negotiation).
 """
 
 from __future__ import annotations
@@ -165,9 +165,9 @@ def choose(
 ) -> Capability | Chain | NoChoice:
     """Return the capability that `document` asks for, or a chain of several.
 
-    Nothing runs that was not named: see `choose_by_name`. Only a capability that
-    changes nothing may be chosen by its shape, if it is the only one that fits and the
-    requirement shares a word with it.
+    A capability may be chosen by its shape if it is the only one that fits and the
+    requirement shares a word with it. One with side effects that `is_named` does not
+    find named is only to be asked about.
 
     Args:
         hints: The owner's hints, newest last; a capability that one names is chosen.
@@ -206,9 +206,10 @@ def choose_for_prose(
     chosen = choose_by_name(requirement, capabilities)
     if chosen is not None:
         return chosen
-    harmless = [one for one in capabilities if one.read_only]
-    if len(harmless) == 1 and _is_meant(requirement, harmless[0]):
-        return harmless[0]
+    # Beside one that only reads, no other is meant by words alone.
+    likely = [one for one in capabilities if one.read_only] or capabilities
+    if len(likely) == 1 and _is_meant(requirement, likely[0]):
+        return likely[0]
     return NoChoice(_nothing(requirement, capabilities))
 
 
@@ -218,8 +219,8 @@ def choose_by_name(
     """Return the capability that a requirement names; None if it names none in words.
 
     A requirement that is a name, in any spelling, means the capability of that name and
-    no other. A sentence has to contain the name of exactly one capability, which
-    changes nothing, and no word that may mean the opposite.
+    no other. A sentence has to contain the name of exactly one capability, and no word
+    that may mean the opposite.
     """
     text = requirement.strip()
     named = of_name(text, capabilities)
@@ -239,26 +240,22 @@ def choose_by_name(
             "the requirement may mean the opposite, and rules do not understand "
             f"sentences; if `{named[0].name}` is meant, ask for that name alone"
         )
-    if not named[0].read_only:
-        return NoChoice(
-            f"`{named[0].name}` may change something, so its name has to be the whole "
-            "requirement"
-        )
     return named[0]
 
 
 def _is_meant(requirement: str, capability: Capability, titles: str = "") -> bool:
     """Return whether words alone may choose a capability that fits by its shape.
 
-    Half of the words at least, or of the titles, have to be about the capability.
+    Half of the words at least, or of the titles, have to be about the capability. Words
+    that want something changed do not mean one that only reads.
 
     Args:
         titles: The titles of the document's schemas.
     """
     text = requirement[:MAX_REQUIREMENT]
     takes = keywords_of(capability.input_schema)
-    unclear = (AGAINST, OTHER_NAME, CHANGES)
-    if not capability.read_only or any(found.search(text) for found in unclear):
+    unclear = (AGAINST, OTHER_NAME, *([CHANGES] if capability.read_only else []))
+    if any(found.search(text) for found in unclear):
         return False
     if not takes.get("required"):
         # Data that would fit anything says nothing.

@@ -1,12 +1,14 @@
 """Names and words in requirements: what is named there, and what comes near to it.
 
 Names are compared without case and separators. A name is found as a whole word, or in
-scripts without blanks as a part of the text, and never inside a longer name.
+scripts without blanks as a part of the text, and never inside a longer name. A letter
+that only looks like another one, and one with another mark, is a different letter.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
@@ -34,21 +36,104 @@ def short_name(name: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """Return the letters and digits of a name, which are compared."""
-    return "".join(word.casefold() for word in WORD.findall(name))
+    """Return the letters, marks and digits of a name, which are compared."""
+    return "".join(word for _, _, word in _words(name))
 
 
-def mentioned(text: str, capabilities: Sequence[Capability]) -> list[Capability]:
+def _words(text: str) -> list[tuple[int, int, str]]:
+    """Return the beginning, the end and the compared letters of each word.
+
+    The vowel signs of many scripts are marks, which belong to the letter before them.
+    """
+    if text.isascii():
+        return [(*one.span(), one[0].lower()) for one in WORD.finditer(text)]
+    spans: list[tuple[int, int]] = []
+    for one in WORD.finditer(text):
+        start, end = one.span()
+        if spans and spans[-1][1] == start and _is_mark(text[start - 1]):
+            start = spans.pop()[0]
+        while end < len(text) and _is_mark(text[end]):
+            end += 1
+        spans.append((start, end))
+    return [(start, end, _compared(text[start:end])) for start, end in spans]
+
+
+def _is_mark(letter: str) -> bool:
+    # An invisible character counts as well, so that it makes another name.
+    return unicodedata.category(letter) in {"Mn", "Mc", "Me", "Cf"}
+
+
+def _compared(word: str) -> str:
+    """Return a word in small letters; only the usual pair of a letter is the same."""
+    letters = unicodedata.normalize("NFC", word)
+    return "".join(
+        small if letter in {small, small.upper()} else letter
+        for letter, small in zip(letters, map(str.lower, letters), strict=True)
+    )
+
+
+def is_named(
+    requirement: str, name: str, capabilities: Sequence[Capability], *, several: bool
+) -> bool:
+    """Return whether a requirement names a capability enough for its side effects.
+
+    The whole requirement is its short or full name. A plan of several steps needs the
+    name as a word of its own, and no sentence that may speak against it; an ending, a
+    number or a version behind the name makes it another one.
+
+    Args:
+        name: Its full name.
+        capabilities: All that the peer may call, because two may share a short name.
+        several: True for a step of a plan that calls more than one capability.
+    """
+    text = requirement.strip()
+    if [one.name for one in of_name(text, capabilities)] == [name]:
+        return True
+    meant = [one for one in capabilities if one.name == name]
+    if not several or is_against(text, meant):
+        return False
+    found = mentioned(text, capabilities, after=LONGER_STRICTLY)
+    return name in {one.name for one in found}
+
+
+def unnamed_effects(
+    requirement: str, called: Sequence[str], capabilities: Sequence[Capability]
+) -> list[str]:
+    """Return the calls with side effects that a requirement does not name enough.
+
+    Args:
+        called: Full names of the capabilities that a half calls.
+        capabilities: All that the peer may call; what is not among them counts too.
+    """
+    harmless = {one.name for one in capabilities if one.read_only}
+    several = len(set(called)) > 1
+    return [
+        name
+        for name in dict.fromkeys(called)
+        if name not in harmless
+        and not is_named(requirement, name, capabilities, several=several)
+    ]
+
+
+def mentioned(
+    text: str,
+    capabilities: Sequence[Capability],
+    *,
+    after: re.Pattern[str] | None = None,
+) -> list[Capability]:
     """Return the capabilities that `text` names, in the order of their first mention.
 
     A name inside a longer one does not count, nor does one that several share.
+
+    Args:
+        after: What makes a longer name behind one; None for the usual.
     """
     names: dict[str, list[Capability]] = {}
     for one in capabilities:
         for name in {name_key(one.name), name_key(short_name(one.name))} - {""}:
             names.setdefault(name, []).append(one)
     places = sorted(
-        _found(text[:MAX_REQUIREMENT], frozenset(names)),
+        _found(text[:MAX_REQUIREMENT], frozenset(names), after or LONGER_AFTER),
         key=lambda place: (place[0], -place[1]),
     )
     ordered: dict[str, Capability] = {}
@@ -62,35 +147,41 @@ def mentioned(text: str, capabilities: Sequence[Capability]) -> list[Capability]
     return list(ordered.values())
 
 
-def _found(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int, str]]:
-    """Yield the beginning, the end and the key of each name found."""
+def _found(
+    text: str, wanted: frozenset[str], after: re.Pattern[str]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the beginning, the end and the key of each name found.
+
+    A name that is a part of a longer one is not found: `git_reset` is not meant by
+    `git_reset_hard`, nor `fetch` by `fetch.json`.
+    """
     room = max(map(len, wanted), default=0)
-    words = list(WORD.finditer(text))
-    for number, first in enumerate(words):
+    words = _words(text)
+    for number, (start, _, _) in enumerate(words):
         joined = ""
-        end = first.start()
-        for word in words[number:]:
-            if joined and not GAP.fullmatch(text, end, word.start()):
+        end = start
+        for begin, stop, word in words[number:]:
+            if joined and not GAP.fullmatch(text, end, begin):
                 break
-            joined += word[0].casefold()
-            end = word.end()
+            joined += word
+            end = stop
             if len(joined) > room:
                 break
-            if joined in wanted and _stands_alone(text, first.start(), end):
-                yield first.start(), end, joined
-
-
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Return whether a name that was found is no part of a longer name.
-
-    `git_reset` is not meant by `git_reset_hard`, nor `fetch` by `fetch.json`.
-    """
-    return not (LONGER_BEFORE.search(text, 0, start) or LONGER_AFTER.match(text, end))
+            if joined in wanted and not (
+                LONGER_BEFORE.search(text, 0, start) or after.match(text, end)
+            ):
+                yield start, end, joined
 
 
 LONGER_BEFORE: Final = late_pattern(rf"[^\W{CJK}][_./-]\Z|[_-]\Z")
 LONGER_AFTER: Final = late_pattern(rf"[_./-][^\W{CJK}]|[_-]")
 "Ends of a longer name before and after a part of it."
+
+LONGER_STRICTLY: Final = late_pattern(
+    rf"[_./-][^\W{CJK}]|[_-]|['’]\w|[\s@:#(]*(v|version)?[\s.]*\d",
+    re.IGNORECASE,
+)
+"Ends of a longer name where side effects follow: also a version, and `'s`."
 
 NAME_LIKE: Final = late_pattern(r"[\w$@]+([./_-][\w$@]+)*")
 "A requirement of this form, in one word, is a name and no sentence."
@@ -257,7 +348,7 @@ def near_names(
 def content(text: str) -> frozenset[str]:
     """Return the words of a text that say what it is about, each in one form."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    words = {word.casefold() for word in WORD.findall(spaced)}
+    words = {word for _, _, word in _words(spaced)}
     return frozenset(_stem(word) for word in words - COMMON if not word.isdecimal())
 
 

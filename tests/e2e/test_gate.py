@@ -87,6 +87,16 @@ class Shop:
             request = request._replace(mode=Mode.NATURAL_LANGUAGE)
         return await self.callers[caller].caller.call(request)
 
+    async def wants(self, need: Need | str) -> CallResult:
+        """Have the first caller buy by a need, without a word about the way."""
+        provider = self.provider
+        request = CallRequest(
+            peer=f"{provider.url}#{provider.did}",
+            need=Need(need) if isinstance(need, str) else need,
+            arguments={"amount": 4},
+        )
+        return await self.callers[0].caller.call(request)
+
     async def runs(self) -> dict[str, int]:
         """Return how often each capability really ran; the owner asks."""
         provider = self.provider
@@ -266,6 +276,27 @@ async def test_a_stricter_setting_reaches_agreements_that_nobody_was_asked_about
     async with shop_in(tmp_path, approve="side-effects", callers=1) as shop:
         # The agreement is one that the owner approved.
         await shop.call(WayIn.AGREEMENT, "buy")
+        assert (await shop.runs())["buys"] == 1
+
+
+async def test_a_need_that_only_speaks_of_a_side_effect_waits_for_the_owner(
+    tmp_path: Path,
+) -> None:
+    async with shop_in(tmp_path, looks_up=True, callers=1) as shop:
+        for words in ("please do shop.buy now", "buy it"):
+            await pending(shop.wants(words))
+            assert (await shop.runs())["buys"] == 0
+            await shop.asked("approval-pending")
+        # Each need was confirmed, and nothing else was.
+        for words in ("please do shop.buy now", "buy it", "shop.buy", "buy"):
+            assert (await shop.wants(words)).output == {"bought": 4}
+        await pending(shop.wants("please do shop.buy again"))
+        assert (await shop.runs())["buys"] == 4
+    async with shop_in(tmp_path, callers=1) as shop:
+        # The owner's word outlives the daemon, and holds for other texts of this need.
+        wanted = {"type": "object", "title": "What was bought"}
+        need = Need("buy it", output_schema=wanted)
+        assert (await shop.wants(need)).output == {"bought": 4}
         assert (await shop.runs())["buys"] == 1
 
 

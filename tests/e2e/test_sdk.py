@@ -162,6 +162,16 @@ def daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Anpd]:
         yield made
 
 
+def wait_for_question(daemon: Anpd) -> dict[str, Any]:
+    """Return what waits for the owner, as soon as something does."""
+    for _ in range(100):
+        listed = daemon.ok("approvals", "list", "--json").json()["negotiations"]
+        if listed:
+            found: dict[str, Any] = listed[0]
+            return found
+    raise AssertionError("nothing waits for the owner")
+
+
 def verdict(status: str, document: str = "", summary: str = "") -> Any:
     """Return what the SDK wants its model to say about a candidate."""
     return says(
@@ -224,6 +234,37 @@ def test_the_sdk_calls_with_a_document_of_schemas_which_is_accepted(
     assert good["product"]["price"] == 89.5
     assert (bad["messageId"], bad["status"]["code"]) == ("q2", 404)
     assert "product" not in bad
+
+
+@pytest.mark.slow
+@clause("ANP-34")
+def test_the_sdk_calls_what_has_side_effects_once_the_owner_accepts(
+    daemon: Anpd, tmp_path: Path
+) -> None:
+    attached = daemon.ok(*ATTACH[:-2]).stdout
+    assert "not marked read-only: catalogue.get_product" in attached
+    assert "--read-only get_product" in attached
+    with (
+        scripted_model(says(STRUCTURED)) as model,
+        initiate(
+            daemon,
+            tmp_path,
+            model.url,
+            {"kind": "product-lookup", "messageId": "q1", "product-id": "P12346"},
+            {"kind": "product-lookup", "messageId": "q2", "product-id": "P12346"},
+        ) as peer,
+    ):
+        peer.wait_for("open")
+        waiting = wait_for_question(daemon)
+        shown = daemon.ok("approvals", "show", waiting["id"]).stdout
+        assert "it does not name catalogue.get_product" in shown
+        daemon.ok("approvals", "accept", waiting["id"])
+        agreed = peer.wait_for("negotiated")
+        assert (agreed["accepted"], agreed["protocol"]) == (True, STRUCTURED)
+        answers = [peer.wait_for("answer")["message"] for _ in range(2)]
+        assert peer.wait() == 0
+    assert [one["product"]["price"] for one in answers] == [89.5, 89.5]
+    assert daemon.ok("approvals", "list", "--json").json()["negotiations"] == []
 
 
 @pytest.mark.slow

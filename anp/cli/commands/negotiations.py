@@ -369,6 +369,11 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         if half:
             calls = ", ".join(half["capabilities"]) or "nothing"
             yield f"    our code for it, by {half['origin']}, may call: {calls}"
+        if unnamed := pending.get("unnamed"):
+            yield (
+                f"    it does not name {', '.join(unnamed)}, which may have side "
+                "effects; accepting holds for this need of this peer"
+            )
         if pending["document"] != before:
             yield from _indented(changes(before, pending["document"]))
     yield ""

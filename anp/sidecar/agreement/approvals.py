@@ -12,19 +12,21 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from anp.interaction.elements import LOCAL, party_name
+from anp.sidecar.agreement.access import NO_PLACE, StrangerPlaces, lacks_name
 from anp.sidecar.agreement.rulings import (
     RETRY_AFTER,
     subject_of_capability,
+    subject_of_words,
 )
 from anp.sidecar.offer.gate import ApprovalPending
 from cache.records.negotiations import NegotiationRecord, StandingRecord
-from cache.records.records import AgreementRole
+from cache.records.records import AgreementRole, HalfRecord
 from cache.store import Store
-from negotiation.errors import APPROVAL_PENDING
+from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.need import Capability
 
 logger = logging.getLogger(__name__)
@@ -48,10 +50,12 @@ class CapabilityWords:
         approve: str,
         is_listed: Callable[[str], bool],
         on_waiting: Callable[[NegotiationRecord], None],
+        places: StrangerPlaces,
     ) -> None:
         """Keep the words.
 
         Args:
+            places: The places of strangers for what their words do not name.
             approve: `negotiation.approve`; with `always` a word counts for one call.
             is_listed: Tells by its canonical DID if the owner listed a peer; may block.
             on_waiting: Told of each new question in the queue.
@@ -60,11 +64,20 @@ class CapabilityWords:
         self._once = approve == "always"
         self._is_listed = is_listed
         self._on_waiting = on_waiting
+        self._places = places
         self._asked: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
         self._unlisted: list[float] = []
         self._used: dict[tuple[str, str], StandingRecord] = {}
 
-    async def take(self, way: str, peer: str, capability: Capability) -> str | None:
+    async def take(
+        self,
+        way: str,
+        peer: str,
+        capability: Capability,
+        *,
+        words: str = "",
+        named: bool = True,
+    ) -> str | None:
         """Return why the owner refuses a capability, or None when a word allows it.
 
         With `always` the word is used up, by one call however many come at once.
@@ -72,18 +85,35 @@ class CapabilityWords:
         Args:
             way: The way by which the call came, a `WayIn`.
             peer: The canonical DID.
+            words: The peer's words that chose the capability, if any.
+            named: False where they do not name it: then only a word about them counts.
 
         Raises:
             ApprovalPending: There is no word; the question is in the owner's queue.
         """
-        subject = subject_of_capability(way, capability.name)
-        for word in await asyncio.to_thread(self._words, peer, subject):
+        need = subject_of_words(words) if words else ""
+        about_need = subject_of_capability(way, capability.name, need)
+        subject = subject_of_capability(way, capability.name) if named else about_need
+        subjects = {subject, about_need}
+        for word in await asyncio.to_thread(self._words, peer, subjects):
             if word.verdict == "reject":
                 return word.note or "the owner of this agent does not want this"
             if not self._once or await self._use(word):
                 return None
-        await self._ask(way, peer, capability, subject)
+        await self._ask(way, peer, capability, subject, need="" if named else need)
         raise ApprovalPending(capability.name)
+
+    async def confirmed(self, peer: str, words: str, capability: str) -> bool:
+        """See `OwnerWords`."""
+        digest = subject_of_words(words)
+        found = await asyncio.to_thread(self._store.confirmed, peer, digest)
+        return capability in found
+
+    async def lacks_name(
+        self, half: HalfRecord, peer: str, offered: Sequence[Capability]
+    ) -> bool:
+        """See `OwnerWords`."""
+        return await asyncio.to_thread(lacks_name, self._store, half, peer, offered)
 
     async def give_back(self, way: str, peer: str, capability: Capability) -> None:
         """Let a word count again that a call used up which did not run."""
@@ -92,12 +122,12 @@ class CapabilityWords:
         if word is not None:
             await asyncio.to_thread(self._store.give_back_standing, word)
 
-    def _words(self, peer: str, subject: str) -> list[StandingRecord]:
+    def _words(self, peer: str, subjects: set[str]) -> list[StandingRecord]:
         now = time.time()
         return [
             word
             for word in self._store.standing(peer)
-            if word.subject == subject
+            if word.subject in subjects
             and word.verdict in {"accept", "reject"}
             and word.used is None
             and word.expires > now
@@ -117,9 +147,13 @@ class CapabilityWords:
         return taken is not None
 
     async def _ask(
-        self, way: str, peer: str, capability: Capability, subject: str
+        self, way: str, peer: str, capability: Capability, subject: str, *, need: str
     ) -> None:
-        """Put a question into the owner's queue, unless it stands there."""
+        """Put a question into the owner's queue, unless it stands there.
+
+        Raises:
+            CapabilityFailed: A stranger's words name nothing, and no place is free.
+        """
         now = time.time()
         known = self._asked.get((peer, subject))
         if known is not None:
@@ -129,6 +163,8 @@ class CapabilityWords:
             if record is not None and record.decision is None:
                 self._asked[peer, subject] = known[0], now
                 return
+        if need and not await self._places.take(peer, subject):
+            raise CapabilityFailed("403", NO_PLACE, ran=False)
         if not await self._has_room(peer, now):
             logger.warning("question of an unlisted peer not kept peer=%s", peer)
             return
@@ -148,6 +184,8 @@ class CapabilityWords:
                 "capability": capability.name,
                 "way": way,
                 "read_only": capability.read_only,
+                "unnamed": [capability.name] if need else [],
+                "need": need or None,
             },
         )
         # Before the row is written: calls that come at once ask together.

@@ -11,6 +11,12 @@ from typing import Any
 
 from anp.errors import CallError, ErrorKind
 from anp.phases import waits_for
+from anp.sidecar.agreement.access import (
+    NO_PLACE,
+    StrangerPlaces,
+    carry_out,
+    first_words,
+)
 from anp.sidecar.agreement.rulings import (
     EDIT_SUMMARY,
     LIFETIME,
@@ -44,6 +50,7 @@ from negotiation.mind import (
     Side,
     Verdict,
 )
+from negotiation.rules.names import unnamed_effects
 from negotiation.transcript import Direction, NegotiationEnded, Turn
 
 logger = logging.getLogger(__name__)
@@ -71,7 +78,16 @@ class Case:
         approval_wait: float,
         on_waiting: Callable[[NegotiationRecord], None],
         on_turn: Callable[[NegotiationRecord], None] = lambda record: None,
+        places: StrangerPlaces | None = None,
     ) -> None:
+        """Begin a negotiation.
+
+        Args:
+            places: Places in the owner's queue for strangers; None has room for all.
+        """
+        self._places = places
+        self.asked_owner = False
+        "True once a proposal took a place in the owner's queue."
         self.record = record
         self._side = side
         self._store = store
@@ -92,7 +108,7 @@ class Case:
     @property
     def asks_owner(self) -> bool:
         """True if documents of this negotiation may need the owner's approval."""
-        return self._rule != "never"
+        return self._rule != "never" or isinstance(self._side, Offer)
 
     @property
     def waiting(self) -> bool:
@@ -297,7 +313,8 @@ class Case:
             half: Our half for it, if there is one.
             seconds: Time for which the peer can be kept waiting.
         """
-        if not await self._is_needed(document, half):
+        unnamed = await self._unnamed(half)
+        if not unnamed and not await self._is_needed(document, half):
             return Accept()
         role = self.record.role
         word = said(self._taken, document, half, role=role)
@@ -312,7 +329,32 @@ class Case:
             # The gate asks for it when the agreement is to be used.
             self.note("owner", "accept", document, word.note)
             return Accept()
-        return await self._ask(document, half, min(seconds, self._wait))
+        if unnamed and self._places is not None:
+            record = self.record
+            if not await self._places.take(record.peer_did, record.subject or ""):
+                return Reject(NO_PLACE)
+            self.asked_owner = True
+        return await self._ask(document, half, min(seconds, self._wait), unnamed)
+
+    async def _unnamed(self, half: HalfSource | None) -> list[str]:
+        """Return what our half calls with side effects that only the owner can allow.
+
+        The peer did not name it in its first proposal, and the owner did not confirm
+        it for this need.
+        """
+        if not isinstance(self._side, Offer) or half is None:
+            return []
+        found = unnamed_effects(
+            first_words(self.record.turns),
+            half.capabilities,
+            self._side.capabilities,
+        )
+        if found and self.record.subject is not None:
+            confirmed = await asyncio.to_thread(
+                self._store.confirmed, self.record.peer_did, self.record.subject
+            )
+            found = [one for one in found if one not in confirmed]
+        return found
 
     async def _is_needed(self, document: str, half: HalfSource | None) -> bool:
         effects = False
@@ -334,7 +376,11 @@ class Case:
         )
 
     async def _ask(
-        self, document: str, half: HalfSource | None, seconds: float
+        self,
+        document: str,
+        half: HalfSource | None,
+        seconds: float,
+        unnamed: list[str],
     ) -> Verdict:
         received = self._last_received()
         ours = document != received
@@ -344,6 +390,8 @@ class Case:
             "ours": ours,
             "reply_to": digest_of(received) if ours and received else None,
             "half": half_json(half),
+            "unnamed": unnamed,
+            "need": self.record.subject,
         }
         self.record = replace(self.record, pending=pending)
         self._asked = asked = asyncio.get_running_loop().create_future()
@@ -359,6 +407,8 @@ class Case:
             decision = asked.result()
         finally:
             self._asked = None
+        if decision.said == "accept":
+            await asyncio.to_thread(carry_out, self._store, self.record)
         self.record = replace(self.record, pending=None)
         match decision.said:
             case "accept":

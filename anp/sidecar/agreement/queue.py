@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from anp.errors import CallError, ErrorKind, UnknownError
+from anp.sidecar.agreement.access import StrangerPlaces, carry_out
 from anp.sidecar.agreement.approvals import CapabilityWords
 from anp.sidecar.agreement.case import Case
 from anp.sidecar.agreement.rulings import (
@@ -25,6 +26,7 @@ from anp.sidecar.agreement.rulings import (
 )
 from cache.records.negotiations import NegotiationRecord, StandingRecord
 from cache.store import Store
+from negotiation.errors import APPROVAL_PENDING
 from negotiation.mind import Side
 
 logger = logging.getLogger(__name__)
@@ -56,8 +58,15 @@ class OwnerDesk:
         self._approve = approve
         self._approval_wait = approval_wait
         self._cases: dict[str, Case] = {}
+        self._places = StrangerPlaces(
+            is_listed, lambda: self.negotiations(open_only=True)
+        )
         self.words_on_capabilities = CapabilityWords(
-            store, approve=approve, is_listed=is_listed, on_waiting=self._waits
+            store,
+            approve=approve,
+            is_listed=is_listed,
+            on_waiting=self._waits,
+            places=self._places,
         )
         "The owner's words about calls that have no protocol."
         self.on_event: Callable[[str, dict[str, Any]], None] = _nobody
@@ -83,6 +92,7 @@ class OwnerDesk:
             approval_wait=self._approval_wait,
             on_waiting=self._waits,
             on_turn=self._turned,
+            places=self._places,
         )
         self._cases[record.id] = case
         self._tell("started", case.record)
@@ -91,6 +101,8 @@ class OwnerDesk:
     def close_case(self, case: Case) -> None:
         """End a negotiation, however it ended."""
         self._cases.pop(case.record.id, None)
+        if case.record.outcome != APPROVAL_PENDING and case.asked_owner:
+            self._places.free(case.record.peer_did)
         self._tell(
             "ended",
             case.record,
@@ -270,6 +282,9 @@ class OwnerDesk:
         now = time.time()
         word = standing_of(record, decision, word_id=secrets.token_hex(8), now=now)
         await asyncio.to_thread(self._store.save_standing, word, now=now)
+        if decision.said == "accept":
+            await asyncio.to_thread(carry_out, self._store, record)
+        self._places.free(record.peer_did)
         decided = {"said": decision.said, "note": decision.note, "at": now}
         await asyncio.to_thread(
             self._store.change_negotiation,

@@ -113,17 +113,23 @@ def subject_of_candidate(candidate: str) -> str:
     """
     requirement = " ".join(read_requirement(candidate).split())
     if requirement:
-        return digest_of(f"requirement:{requirement}")
+        return subject_of_words(requirement)
     return digest_of(f"candidate:{candidate}")
 
 
-def subject_of_capability(way: str, name: str) -> str:
+def subject_of_words(requirement: str) -> str:
+    """Return what a requirement in words is about, as 64 hex characters."""
+    return digest_of(f"requirement:{' '.join(requirement.split())}")
+
+
+def subject_of_capability(way: str, name: str, need: str = "") -> str:
     """Return what a question about a capability for a peer is about, in hex.
 
     Args:
         way: The way by which the peer calls it, a `WayIn`.
+        need: Hash of the need, if the question is about this need alone.
     """
-    return digest_of(f"capability:{way}:{name}")
+    return digest_of(f"capability:{way}:{name}{need and f':{need}'}")
 
 
 def check_edit(text: str) -> None:

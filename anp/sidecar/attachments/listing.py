@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -29,8 +29,8 @@ MAX_TAG = 64
 MAX_EXAMPLE = 500
 "Longest tag and longest example, in characters; longer ones are left out."
 
-TOOL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
-"Names of tools; they come back in commands, documents and generated source."
+MAX_NAME = 128
+"Most characters of a tool's name."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +105,21 @@ class ToolListing:
         )
 
 
+def is_tool_name(name: str) -> bool:
+    """Return whether a tool may have a name, which may be in any script.
+
+    It comes back in commands, documents and generated source, so it holds no blank and
+    no sign that is read differently there, and has one spelling in Unicode (NFC).
+    """
+    letters = name.translate(dict.fromkeys(map(ord, "_./-"), ""))
+    return (
+        0 < len(name) <= MAX_NAME
+        and name[0] not in "./-"
+        and unicodedata.is_normalized("NFC", name)
+        and all(unicodedata.category(one)[0] in "LMN" for one in letters)
+    )
+
+
 def read_tools(
     spec: AttachmentSpec, tools: Iterable[Tool], limits: AttachmentLimits
 ) -> ToolListing:
@@ -120,10 +135,10 @@ def read_tools(
         short = spec.rename.get(tool.name, tool.name)
         name = f"{spec.name}.{short}"
         try:
-            if not TOOL_NAME.fullmatch(short):
+            if not is_tool_name(short):
                 raise ValueError(
-                    "its name has other characters than ASCII letters, digits, _ . / "
-                    f"and -; choose one with --rename '{tool.name[:64]}=NAME'"
+                    f"its name is not 1 to {MAX_NAME} letters, digits, _ . / and -; "
+                    f"choose one with --rename '{tool.name[:64]}=NAME'"
                 )
             if name in capabilities:
                 raise ValueError("its name is used twice")

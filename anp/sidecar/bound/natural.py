@@ -82,7 +82,11 @@ class Spokesman:
                 if not spoken.capability:
                     return f"# Output\n{spoken.reply}\n"
                 return await self._call(
-                    spoken.capability, spoken.arguments, peer_did, canonical
+                    spoken.capability,
+                    spoken.arguments,
+                    peer_did,
+                    canonical,
+                    words=read_natural_request(text).requirement or text,
                 )
         request = read_natural_request(text)
         chosen = choose_for_prose(request.requirement, offered)
@@ -102,15 +106,24 @@ class Spokesman:
                 "as list items `- name: value` or as JSON",
                 ran=False,
             )
-        return await self._call(chosen.name, arguments, peer_did, canonical)
+        return await self._call(
+            chosen.name, arguments, peer_did, canonical, words=request.requirement
+        )
 
     def _refused(self, reason: str) -> None:
         outcome = ErrorKind.APPLICATION_ERROR.value
         self.observer.current().refused(outcome, reason)
 
     async def _call(
-        self, name: str, arguments: dict[str, Any], peer_did: str, canonical: str
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        peer_did: str,
+        canonical: str,
+        *,
+        words: str | None = None,
     ) -> str:
+        """Call a capability; `words` are those that chose it, see `Gate.admit`."""
         self.observer.current().capability = name
         try:
             output = await self._capabilities.run(
@@ -120,6 +133,7 @@ class Spokesman:
                 peer=canonical,
                 peer_did=peer_did,
                 max_payload=MAX_PAYLOAD,
+                words=words,
             )
         except ApprovalPending as exc:
             self.observer.current().refused(*outcome_of(exc))

@@ -166,10 +166,12 @@ class CapabilityCalls:
         asked: float | None = None,
         digest: str | None = None,
         begin: Callable[[], Awaitable[object]] | None = None,
+        words: str | None = None,
     ) -> Any:
         """Call a capability that is exposed to a peer, if the gate lets it through.
 
         Args:
+            words: See `Gate.admit`.
             begin: Called when everything allows the call, before the agent is asked.
             way: The way by which the call came.
             peer: DID of the peer in its canonical form, for the gate.
@@ -193,7 +195,7 @@ class CapabilityCalls:
             raise CapabilityFailed(
                 "400", f"input: {'; '.join(findings)}"[:500], ran=False
             )
-        await self.gate.admit(way, peer, capability)
+        await self.gate.admit(way, peer, capability, words=words)
         # Looked at again: both may be gone by now.
         attachment = self.gate.exposure.attachment_of(name)
         if attachment is None or self.gate.find(way, peer, name) is None:

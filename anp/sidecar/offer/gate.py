@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from anp.identity.dids import agent_name
@@ -21,6 +21,7 @@ from cache.records.records import HalfRecord
 from cache.store import Store
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.need import Capability
+from negotiation.rules.names import unnamed_effects
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +50,20 @@ class ApprovalPending(CapabilityFailed):
 class OwnerWords(Protocol):
     """Keeps the owner's words about a capability for one peer; see `approvals`."""
 
-    async def take(self, way: str, peer: str, capability: Capability) -> str | None:
+    async def take(
+        self,
+        way: str,
+        peer: str,
+        capability: Capability,
+        *,
+        words: str = "",
+        named: bool = True,
+    ) -> str | None:
         """Return why the owner refuses it, or None when the word allows it.
+
+        Args:
+            words: The peer's words that chose the capability, if any.
+            named: False where they do not name it.
 
         Raises:
             ApprovalPending: There is no word; the question is in the owner's queue.
@@ -58,6 +71,14 @@ class OwnerWords(Protocol):
 
     async def give_back(self, way: str, peer: str, capability: Capability) -> None:
         """Let a word count again that a call used up which did not run."""
+
+    async def confirmed(self, peer: str, words: str, capability: str) -> bool:
+        """Tell whether the owner confirmed a capability for a need in words."""
+
+    async def lacks_name(
+        self, half: HalfRecord, peer: str, offered: Sequence[Capability]
+    ) -> bool:
+        """Tell whether a half has effects that the peer's need and no word names."""
 
 
 class Gate:
@@ -145,6 +166,9 @@ class Gate:
             return problem
         used = (self.exposure.capability(name, peer) for name in half.capabilities)
         effects = not all(one is not None and one.read_only for one in used)
+        offered = self.exposure.offered(peer)
+        if effects and await self._words.lacks_name(half, peer or STRANGER, offered):
+            return "the owner has to approve what it calls without its name"
         if not asks_owner(self._approve, side_effects=effects):
             return None
         if await asyncio.to_thread(self._is_approved, half, peer):
@@ -168,17 +192,22 @@ class Gate:
 
     # The decision about a call.
 
-    async def admit(self, way: WayIn, peer: str, capability: Capability) -> None:
+    async def admit(
+        self, way: WayIn, peer: str, capability: Capability, *, words: str | None = None
+    ) -> None:
         """Let a call of a capability through.
 
         Args:
             peer: The canonical DID; ours for the owner's own trial.
+            words: The words that the capability was chosen by; None where the peer
+                named it, or where a protocol was agreed for it.
 
         Raises:
             CapabilityFailed: It is refused; nothing ran.
             ApprovalPending: The owner has to approve it first; nothing ran.
         """
         is_owner = way is WayIn.OWNER
+        named = not words or await self._is_named(peer, capability, words)
         refusal = None if is_owner else await self._refusal(peer)
         passage = decide(
             way,
@@ -189,9 +218,12 @@ class Gate:
             repeatable=capability.read_only or capability.idempotent,
             # On a way with a protocol the channel was bound after the approval.
             approved=WAYS[way].approval is not Approval.CAPABILITY,
+            named=named,
         )
         if passage is Passage.ASK:
-            refusal = await self._words.take(way, peer, capability)
+            refusal = await self._words.take(
+                way, peer, capability, words=words or "", named=named
+            )
             passage = Passage.OPEN if refusal is None else Passage.REFUSED
         if passage is Passage.REFUSED:
             reason = refusal or "this capability is not for this peer"
@@ -203,6 +235,13 @@ class Gate:
                 reason,
             )
             raise CapabilityFailed("403", reason, ran=False)
+
+    async def _is_named(self, peer: str, capability: Capability, words: str) -> bool:
+        """Return whether words name it, or the owner confirmed it for these words."""
+        offered = self.exposure.offered(peer)
+        if not unnamed_effects(words, [capability.name], offered):
+            return True
+        return await self._words.confirmed(peer, words, capability.name)
 
     async def give_back(self, way: WayIn, peer: str, capability: Capability) -> None:
         """Let the owner's word count again after a call that certainly did not run."""

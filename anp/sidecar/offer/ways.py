@@ -115,6 +115,7 @@ def decide(
     read_only: bool,
     repeatable: bool,
     approved: bool,
+    named: bool = True,
 ) -> Passage:
     """Decide about one call of a capability.
 
@@ -126,12 +127,14 @@ def decide(
         repeatable: It is marked read-only or idempotent.
         approved: The owner's word for it is there; on a way with a protocol it was
             asked for before the channel was bound.
+        named: The peer named it, or the owner confirmed it for this need. Without that
+            side effects wait for the owner, whatever the setting says.
     """
     rule = WAYS[way]
     fits = (read_only or not rule.read_only) and (repeatable or not rule.repeatable)
     if not (admitted and exposed and fits):
         return Passage.REFUSED
-    asks = rule.approval is not Approval.NONE and asks_owner(
-        approve, side_effects=not read_only
-    )
-    return Passage.ASK if asks and not approved else Passage.OPEN
+    if way is WayIn.OWNER:
+        return Passage.OPEN
+    asks = asks_owner(approve, side_effects=not read_only) and not approved
+    return Passage.ASK if asks or not (named or read_only) else Passage.OPEN

@@ -67,9 +67,10 @@ class SkillChooser:
             for part in message.parts:
                 if part.kind is PartKind.JSON and _names_skill(part.content):
                     return _by_name(offered, part.content)
-        if len(offered) == 1 and any(
-            p.kind is PartKind.JSON for p in contents_of(messages)
-        ):
+        # Data for the only one there is names it no more than words do.
+        only = offered[0] if len(offered) == 1 else None
+        may_run = only is not None and (only.read_only or reach.names_one)
+        if may_run and any(p.kind is PartKind.JSON for p in contents_of(messages)):
             return Choice(offered[0].name, contents_of(messages))
         return None
 

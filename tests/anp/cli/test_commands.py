@@ -21,6 +21,7 @@ from anp.cli.commands.attachments.attach import _program_name
 from anp.errors import EXIT_CODES, ErrorKind
 from anp.sidecar.api.answers import fields_of
 from anp.sidecar.api.problems import Problem
+from anp.sidecar.attachments.listing import is_tool_name
 from anp.sidecar.home.home import ApiAddress, Home, OwnerAddress
 
 Output = pytest.CaptureFixture[str]
@@ -270,22 +271,29 @@ def test_attach_saves_what_does_not_start_only_if_told_to(
 def test_a_program_without_a_usable_function_is_not_attached(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "shop.py").write_text("def 查询(n: int) -> dict[str, int]: return {}\n")
+    long = "find" * 33
+    (tmp_path / "shop.py").write_text(f"def {long}(n: int) -> dict: return {{}}\n")
     monkeypatch.chdir(tmp_path)
     home = Home(tmp_path / "home")
-    words = ["attach", "python", "--name", "shop", "--expose", "*", "shop.py:查询"]
+    words = ["attach", "python", "--name", "shop", "--expose", "*", f"shop.py:{long}"]
     assert anpd(home, *words) == EXIT_CODES[ErrorKind.CONFIGURATION]
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith(
-        "anpd: 0 of 1 usable, so shop was not saved: '查询': its name"
+        f"anpd: 0 of 1 usable, so shop was not saved: '{long[:64]}': its name is not"
     )
-    assert "--rename '查询=NAME'" in err
+    assert f"--rename '{long[:30]}" in err
     assert not (home.attachments / "shop.json").exists()
     assert anpd(home, *words, "--keep") == 0
     assert capsys.readouterr().out == "attached shop, of which 0 of 1 is usable\n"
-    assert anpd(home, *words, "--rename", "查询=query") == 0
-    assert "shop.query" in capsys.readouterr().out
+    assert anpd(home, *words, "--rename", f"{long}=query") == 0
+    out = capsys.readouterr().out
+    assert "shop.query" in out
+    assert "not marked read-only: shop.query" in out
+    (again,) = [line for line in out.splitlines() if "if they change nothing" in line]
+    more = shlex.split(again.partition(": ")[2])[3:]
+    assert anpd(home, *more) == 0
+    assert "not marked" not in capsys.readouterr().out
 
 
 def test_saved_attachments_are_listed_without_a_daemon(
@@ -332,6 +340,30 @@ def test_a_capability_may_get_another_name(
     assert anpd(home, *words) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["found"] == told["exposed"] == ["shop.orders"]
+    assert told["not_read_only"] == ["shop.orders"]
+
+
+@pytest.mark.parametrize(
+    "name", ["获取商品信息", "जानकारी", "Auftrag_löschen", "ürün.al"]
+)
+def test_a_capability_may_have_a_name_in_any_script(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "shop.py").write_text("def getProductInfo() -> dict: return {}\n")
+    monkeypatch.chdir(tmp_path)
+    home = Home(tmp_path / "home")
+    words = ["attach", "python", "shop.py:getProductInfo", "--name", "shop", "--json"]
+    more = ["--rename", f"getProductInfo={name}", "--expose", name]
+    assert anpd(home, *words, *more) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["exposed"] == [f"shop.{name}"]
+
+
+@pytest.mark.parametrize(
+    "name", ["获取 信息", "a\u200bb", "-x", "“x”", "lo\u0308schen", ""]
+)
+def test_a_name_with_signs_that_are_read_otherwise_is_refused(name: str) -> None:
+    assert not is_tool_name(name)
 
 
 def test_a_program_is_kept_by_its_absolute_path(

@@ -26,6 +26,7 @@ from cache.records.records import (
 )
 from cache.store import Store
 from tests.cache.samples import (
+    ACCESS,
     AGREEMENT,
     ALIAS,
     ANSWER,
@@ -317,6 +318,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_key(KEY, now=KEY.created)
         store.save_call(CALL)
         store.revoke(REVOCATION.hash, peer_did=PEER, reason="x", at=REVOCATION.at)
+        store.withdraw([ACCESS])
         store.add_usage([USAGE])
         store.append_log(
             LogChange(
@@ -373,6 +375,7 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "key": store.key(KEY.role, KEY.peer_did, KEY.id) is not None,
                 "call": knows_call(store),
                 "revocation": bool(store.revocations()),
+                "access": bool(store.withdrawals()),
                 "usage": store.usage(DOCUMENT.hash).agreement > 0,
                 "log": store.log(LOG.id) is not None,
                 "log_name": store.log_named(LOG.names[0]) is not None,

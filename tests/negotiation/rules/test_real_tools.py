@@ -17,6 +17,7 @@ from negotiation.document.reader import read_document
 from negotiation.mind import Demand
 from negotiation.need import Capability, Need
 from negotiation.rules.choice import NoChoice, choose
+from negotiation.rules.names import unnamed_effects
 from negotiation.rules.rules import propose
 
 FOLDER = Path(__file__).parent / "real_tools"
@@ -92,12 +93,18 @@ def test_nothing_runs_that_was_not_meant(offered: list[Capability] | None) -> No
         ("git_reset_hard", {"repo_path": "."}),
         ("Nobody shall git_reset here", {"repo_path": "."}),
         ("do not git_commit anything", {"repo_path": ".", "message": "x"}),
-        ("please git_reset now", {"repo_path": "."}),
-        ("git reset --hard", {"repo_path": "."}),
     ],
 )
 def test_what_is_not_there_runs_nothing(requirement: str, data: Any) -> None:
     assert chosen(requirement, data, ALL).startswith(" ")
+
+
+@pytest.mark.parametrize("requirement", ["please git_reset now", "git reset --hard"])
+def test_a_sentence_with_the_name_of_a_side_effect_is_the_owners_to_allow(
+    requirement: str,
+) -> None:
+    assert chosen(requirement, {"repo_path": "."}, ALL) == "git.git_reset"
+    assert unnamed_effects(requirement, ["git.git_reset"], ALL) == ["git.git_reset"]
 
 
 def test_a_negation_counts_in_the_sentence_that_has_the_name() -> None:

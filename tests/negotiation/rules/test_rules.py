@@ -15,6 +15,8 @@ from negotiation.errors import HalfError, MindError
 from negotiation.messages import Status
 from negotiation.mind import Accept, Counter, Demand, HalfSource, Mind, Offer, Reject
 from negotiation.need import Capability, Need, need_key
+from negotiation.rules.choice import choose
+from negotiation.rules.names import unnamed_effects
 from negotiation.rules.rules import (
     RulesMind,
     judge_offer,
@@ -119,20 +121,22 @@ def test_names_are_whole_words_and_the_longest_wins() -> None:
     offer = Offer((order, orders))
     demand = Demand(Need("order list"), {})
     assert judge_offer(propose(demand), offer, NOTHING) == Accept()
+    # The owner is asked about this one, since its name is not the whole requirement.
     demand = Demand(Need("give me the order list"), {})
-    verdict = judge_offer(propose(demand), offer, NOTHING)
-    assert isinstance(verdict, Reject)
-    assert "`shop.order_list` may change something" in verdict.reason
+    assert judge_offer(propose(demand), offer, NOTHING) == Accept()
+    chosen = choose(read_document(propose(demand)), offer.capabilities)
+    assert chosen == orders
+    assert unnamed_effects(demand.need.requirement, [orders.name], offer.capabilities)
     demand = Demand(Need("reorder or preordering"), {"zone": "x"})
     verdict = judge_offer(propose(demand), offer, NOTHING)
     assert isinstance(verdict, Reject)
 
 
-def test_a_side_effect_is_never_chosen_by_shape() -> None:
+def test_a_side_effect_that_is_chosen_by_shape_is_not_named() -> None:
     demand = Demand(Need("I want a place in the shop"), {"sku": "P1"})
-    verdict = judge_offer(propose(demand), ALL, NOTHING)
-    assert isinstance(verdict, Reject)
-    assert "near to it: shop.place-order" in verdict.reason
+    assert judge_offer(propose(demand), ALL, NOTHING) == Accept()
+    words = demand.need.requirement
+    assert unnamed_effects(words, [ORDER.name], ALL.capabilities) == [ORDER.name]
     harmless = replace(ORDER, read_only=True, description="Finds a place in a shop.")
     offer = Offer((CONVERT, NOW, harmless))
     assert judge_offer(propose(demand), offer, NOTHING) == Accept()
@@ -265,6 +269,14 @@ def test_the_seeds_candidate_is_accepted_where_it_fits() -> None:
     text = replace(product, output_schema=obj({"text": STRING}, "text"))
     verdict = judge_offer(SEED, Offer((text,)), NOTHING)
     assert isinstance(verdict, Counter)
+    # The seed's own example: the owner is asked, since the words are no name.
+    described = replace(
+        product, name="shop.getProductInfo", description="获取商品信息，按产品编号。"
+    )
+    assert judge_offer(SEED, Offer((described,)), NOTHING) == Accept()
+    words = read_document(SEED).requirement
+    assert unnamed_effects(words, [described.name], [described]) == [described.name]
+    assert unnamed_effects(words, [product.name], [product]) == []
 
 
 def test_a_field_of_the_protocol_and_a_value_of_that_name_are_not_mixed_up() -> None:

@@ -356,11 +356,13 @@ def _attach(
     exposed = [
         name for name in found if {"*", name, name.partition(".")[2]} & set(spec.expose)
     ]
+    effects = [one.name for one in listing.capabilities if not one.read_only]
     answer = {
         "name": spec.name,
         "kind": spec.kind,
         "found": found,
         "exposed": exposed,
+        "not_read_only": effects,
         "skipped": list(listing.skipped),
         "problem": problem,
         "saved": saved,
@@ -387,12 +389,25 @@ def _attach(
     if found and not exposed:
         again = _command(home.path, replace(spec, expose=("*",)))
         told.append(f"nothing is exposed to peers; to expose all: {again}")
+    if effects:
+        told += _unmarked(home.path, spec, effects)
     if cannot := CANNOT.get(spec.kind):
         told.append(f"what it cannot do: {cannot}")
     left_out = () if as_json else (*wrong, *listing.skipped)
     _say([f"left out: {reason[:200]}" for reason in left_out])
     _say([warning[:300] for warning in listing.warnings])
     print_one(answer, told, as_json=as_json)
+
+
+def _unmarked(home: Path, spec: AttachmentSpec, effects: Sequence[str]) -> list[str]:
+    """Return the lines about what may have side effects, and how to say otherwise."""
+    short = [name.partition(".")[2] for name in effects]
+    marked = replace(spec, read_only=(*spec.read_only, *short))
+    return [
+        f"not marked read-only: {', '.join(effects)}",
+        "a peer runs these only by name, or after you accept in `anpd approvals`; if "
+        f"they change nothing: {_command(home, marked)}",
+    ]
 
 
 @contextlib.contextmanager

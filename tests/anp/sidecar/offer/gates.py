@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.offer.gate import ApprovalPending, Gate
 from anp.sidecar.peers.policy import PeerPolicy, PeerRules
+from cache.records.records import HalfRecord
 from cache.store import Store
 from negotiation.need import Capability
 
@@ -14,9 +16,27 @@ from negotiation.need import Capability
 class NoWords:
     """An owner who has said nothing so far."""
 
-    async def take(self, way: str, peer: str, capability: Capability) -> str | None:
+    async def take(
+        self,
+        way: str,
+        peer: str,
+        capability: Capability,
+        *,
+        words: str = "",
+        named: bool = True,
+    ) -> str | None:
         """Ask the owner."""
         raise ApprovalPending(capability.name)
+
+    async def confirmed(self, peer: str, words: str, capability: str) -> bool:
+        """Say that nothing was confirmed."""
+        return False
+
+    async def lacks_name(
+        self, half: HalfRecord, peer: str, offered: Sequence[Capability]
+    ) -> bool:
+        """Say that each half was agreed under the name of what it calls."""
+        return False
 
     async def give_back(self, way: str, peer: str, capability: Capability) -> None:
         """Give nothing back: nothing was taken."""

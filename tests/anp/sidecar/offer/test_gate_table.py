@@ -95,13 +95,25 @@ class Shop:
     did: str
     "The peer, in its canonical form."
 
-    async def ran(self, way: WayIn, name: str) -> str | CapabilityFailed:
-        """Call a capability by a way; return what became of it."""
+    async def ran(
+        self, way: WayIn, name: str, *, words: str | None = None
+    ) -> str | CapabilityFailed:
+        """Call a capability by a way; return what became of it.
+
+        Args:
+            words: The words that chose it, where the peer did not name it.
+        """
         before = len(self.fake.calls)
         came: str | CapabilityFailed = "runs"
         try:
             await self.calls.run(
-                name, {}, way=way, peer=self.did, peer_did=self.did, max_payload=9999
+                name,
+                {},
+                way=way,
+                peer=self.did,
+                peer_did=self.did,
+                max_payload=9999,
+                words=words,
             )
         except CapabilityFailed as exc:
             came = exc
@@ -227,17 +239,7 @@ async def test_a_half_serves_a_peer_only_as_the_table_says(
 ) -> None:
     for exposure, (number, tool) in itertools.product(EXPOSURES, enumerate(TOOLS)):
         one = shop(store, approve, exposure=exposure)
-        half = HalfRecord.from_json(
-            {
-                "hash": hash_text(f"{exposure} {number}"),
-                "role": "provider",
-                "revision": 0,
-                "source": "",
-                "origin": "rules",
-                "capabilities": {tool.name: schema_hash(tool)},
-                "created": time.time(),
-            }
-        )
+        half = kept_half(store, f"# Requirement\n{tool.name}\n{exposure}{number}", tool)
         problem = await one.gate.half_problem(half, one.did)
         everybody = await one.gate.half_problem(half, EVERYBODY)
         shown = one.gate.problem(way, one.did, half.capabilities)
@@ -261,6 +263,110 @@ async def test_a_half_serves_a_peer_only_as_the_table_says(
             assert "not exposed" in everybody
 
 
+def kept_half(store: Store, text: str, *tools: Capability) -> HalfRecord:
+    """Store a half that calls tools for a text that begins with a need.
+
+    It was agreed with another peer.
+    """
+    head, requirement, *rest = text.split("\n")
+    document = DocumentRecord.of("\n".join([head, requirement, "# Notes", *rest]))
+    half = HalfRecord.from_json(
+        {
+            "hash": document.hash,
+            "role": "provider",
+            "revision": 0,
+            "source": "",
+            "origin": "rules",
+            "capabilities": {tool.name: schema_hash(tool) for tool in tools},
+            "created": time.time(),
+        }
+    )
+    other = did_key(PrivateKey.generate().public_bytes)
+    agreement = AgreementRecord.from_json(
+        {"hash": document.hash, "role": "provider", "revision": 0, "own_did": other}
+        | {"peer_did": other, "need_key": None, "need": None, "samples": "full"}
+        | {"tests": {}, "created": time.time(), "negotiation_id": None}
+    )
+    store.save_agreement(document, half, agreement)
+    return half
+
+
+@pytest.mark.parametrize("approve", SETTINGS)
+@pytest.mark.parametrize("way", WayIn)
+async def test_words_without_the_name_run_no_side_effect_on_any_way(
+    store: Store, way: WayIn, approve: str
+) -> None:
+    one, words = shop(store, approve), "fetch me some apples"
+    came = await one.ran(way, "shop.buy", words=words)
+    expected = cell(way, approve, read_only=False, named=False)
+    if expected in {"runs", "refused"}:
+        assert (came == "runs") == (expected == "runs"), came
+        assert (way is WayIn.OWNER) == (expected == "runs")
+        return
+    assert isinstance(came, ApprovalPending)
+    [question] = await one.desk.negotiations(open_only=True)
+    await one.desk.decide(question.id, Decision("accept"))
+    assert await one.ran(way, "shop.buy", words=words) == "runs"
+    if approve == "never":
+        # The owner confirmed this need, whatever way it comes by, and no other one.
+        assert await one.ran(WayIn.ENVELOPE, "shop.buy", words=words) == "runs"
+    other = await one.ran(way, "shop.buy", words="fetch me some pears")
+    assert isinstance(other, ApprovalPending)
+
+
+@pytest.mark.parametrize("way", WayIn)
+async def test_words_may_choose_what_only_reads_on_every_way(
+    store: Store, way: WayIn
+) -> None:
+    one = shop(store, "never")
+    assert await one.ran(way, "shop.look", words="show me the apples") == "runs"
+
+
+async def test_a_half_with_an_unnamed_side_effect_serves_nobody_unasked(
+    store: Store,
+) -> None:
+    look, buy = TOOLS
+    one = shop(store, "never")
+    for requirement, tools, serves in (
+        ("shop.buy", [buy], True),
+        ("buy", [buy], True),
+        ("buy some apples", [buy], False),
+        ("look at the apples", [look, buy], False),
+        ("look at the apples, then buy", [look, buy], True),
+        ("look, but do not buy", [look, buy], False),
+        ("look at the apples", [look], True),
+    ):
+        half = kept_half(store, f"# Requirement\n{requirement}", *tools)
+        problem = await one.gate.half_problem(half, one.did)
+        assert (problem is None) == serves, (requirement, problem)
+
+
+async def test_strangers_have_sixteen_places_for_what_they_do_not_name(
+    store: Store,
+) -> None:
+    one = shop(store, "never")
+    way, first = WayIn.NATURAL_LANGUAGE, one.did
+    for number in range(20):
+        came = await one.ran(way, "shop.buy", words="some apples")
+        assert isinstance(came, ApprovalPending) == (number < 16), number
+        # Its place is for one need alone.
+        other = await one.ran(way, "shop.buy", words="some pears")
+        assert isinstance(other, CapabilityFailed)
+        assert other.code == "403"
+        one.did = did_key(PrivateKey.generate().public_bytes)
+    waiting = await one.desk.negotiations(open_only=True)
+    assert len(waiting) == 16
+    # A listed peer needs no place, and a decision gives one back.
+    store.see_peer(one.did, shown_did=one.did, now=0.0, state=PeerState.ALLOWED)
+    came = await one.ran(way, "shop.buy", words="apples")
+    assert isinstance(came, ApprovalPending)
+    [question] = [each for each in waiting if each.peer_did == first]
+    await one.desk.decide(question.id, Decision("accept"))
+    one.did = did_key(PrivateKey.generate().public_bytes)
+    came = await one.ran(way, "shop.buy", words="apples")
+    assert isinstance(came, ApprovalPending)
+
+
 @pytest.mark.parametrize(
     ("verdicts", "is_approved"),
     [
@@ -282,7 +388,7 @@ async def test_an_agreement_counts_if_the_owner_approved_it(
 ) -> None:
     """One that was made under `never` went on after the setting became stricter."""
     one = shop(store, approve)
-    text = "# Requirement\nBuy.\n"
+    text = "# Requirement\nshop.buy\n"
     now = time.time()
     common = {"hash": hash_text(text), "role": "provider", "revision": 0}
     calls = {TOOLS[1].name: schema_hash(TOOLS[1])}
