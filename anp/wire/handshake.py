@@ -52,7 +52,7 @@ from anp.wire.frames import FrameFormat, find_format
 from anp.wire.hellos import DESTINATION_HELLO, SOURCE_HELLO
 from anp.wire.keys import derive_keys
 from anp.wire.messages import DestinationHello, Finished, Message, Response, SourceHello
-from anp.wire.meta_protocol import MetaProtocol, common_version, highest_version
+from anp.wire.meta_protocol import MetaProtocol, highest_version, is_readable
 from anp.wire.moment import Moment
 from anp.wire.outcome import (
     HandshakeConfig,
@@ -296,7 +296,7 @@ class Responder(Handshake):
         versions = [known.version for known in formats]
         # The hello names the version it is written in; every speaker of 1.x also
         # speaks 1.0, and lists what else it speaks (ANP-Q15).
-        if common_version(versions, hello.version) is None:
+        if not is_readable(versions, hello.version):
             raise PeerError(
                 ErrorCode.INVALID_ENCRYPTION_KEY,
                 f"version is {hello.version[:40]!r}, we speak {', '.join(versions)}",

@@ -376,19 +376,30 @@ def highest_version(versions: Sequence[str]) -> str:
 
 
 def common_version(ours: Sequence[str], theirs: str) -> str | None:
-    """Return the highest version that both sides speak, or None (ANP-Q15).
+    """Return the highest version up to the peer's, or None (ANP-80, ANP-Q15).
 
     Args:
         ours: Every version we speak.
-        theirs: The highest version the peer speaks. It speaks the lower minor
-            versions of that major version too; of other major versions one text
-            says nothing, so nothing is assumed of them.
+        theirs: The highest version the peer speaks. It can name only one and may speak
+            ours, too, so one above ours is answered with the highest that we speak;
+            the peer decides whether it goes on.
     """
     limit = read_version(theirs)
     if limit is None:
         return None
-    common = [v for v in ours if _rank(v)[0] == limit[0] and _rank(v) <= limit]
-    return max(common, key=_rank, default=None)
+    return max((v for v in ours if _rank(v) <= limit), key=_rank, default=None)
+
+
+def is_readable(ours: Sequence[str], theirs: str) -> bool:
+    """Return whether a hello that is written in a message version can be read.
+
+    Who writes a version also writes so that the lower minor versions of the same major
+    version read it; another major version may mean other things by the same fields.
+    """
+    limit = read_version(theirs)
+    return limit is not None and any(
+        _rank(v)[0] == limit[0] and _rank(v) <= limit for v in ours
+    )
 
 
 @lru_cache(maxsize=64)

@@ -238,8 +238,8 @@ class ReportRefused:
 class MessageRefused:
     """The peer cannot answer a message of ours; its call ends (DESIGN.md, calls)."""
 
-    reference: str
-    "Message id of the encrypted envelope concerned, as the peer says."
+    reference: str | None
+    "Message id of its encrypted envelope, as the peer says; None means the last one."
 
     reason: str
     "The peer's text, untrusted."

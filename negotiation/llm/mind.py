@@ -286,11 +286,11 @@ class LlmMind(Assessor):
             return counter(chosen.name, offer, sent, (reason,))
         offer = await self._advised(requirement, offer)
         if not offer.capabilities:
-            return Reject(missing_reason("", whole))
+            return Reject(f"{missing_reason('', whole)}; {reason}")
         form = offer_form(Document(candidate, requirement, _OBJECT, _OBJECT), offer)
         found = read_choice(form, await self._ask(choosing_question(form)))
         if isinstance(found, Unserved):
-            return Reject(missing_reason(found.missing, offer))
+            return Reject(f"{missing_reason(found.missing, offer)}; {reason}")
         return counter(found.capabilities[0].name, offer, sent, (reason,))
 
     async def _choose_option(self, options: Sequence[str], offer: Offer) -> Verdict:

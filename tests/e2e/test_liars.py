@@ -71,7 +71,7 @@ async def test_a_request_that_breaks_the_document_is_reported_by_its_envelope(
         assert json.loads(frame.data)["output"] == {"twice": 42}
 
 
-@clause("ANP-60")
+@clause("ANP-60", "ANP-62")
 async def test_a_report_about_a_good_answer_is_refused_with_the_reason(
     tmp_path: Path,
 ) -> None:
@@ -79,11 +79,16 @@ async def test_a_report_about_a_good_answer_is_refused_with_the_reason(
         await bound(peer)
         await peer.send_frame(ProtocolType.APPLICATION, request(21))
         _, envelope = await peer.hear_frame()
-        for reference, why in ((envelope, "fits"), ("made-up", "kept")):
+        for named, why in (
+            (f"messageId: {envelope}\n", "fits"),
+            ("messageId: made-up\n", "kept"),
+            # Without a name the last message is meant, as in the seed's example.
+            ("", "fits"),
+        ):
             await peer.send_meta(
                 said(
                     "fixErrorNegotiation",
-                    errorDescription=f"messageId: {reference}\nit is all wrong",
+                    errorDescription=f"{named}it is all wrong",
                     status="negotiating",
                 )
             )

@@ -119,6 +119,12 @@ def plain_schema(schema: Any) -> dict[str, Any] | None:
     return plain if isinstance(plain, dict) else None
 
 
+def is_object_schema(schema: Any) -> bool:
+    """Return whether a skill's schema is one of an object, as arguments need it."""
+    plain = plain_schema(schema)
+    return plain is not None and plain.get("type", "object") == "object"
+
+
 def _plain(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
@@ -182,10 +188,10 @@ def read_skill_schemas(card: Any) -> SkillSchemas:
         if not isinstance(name, str) or name in schemas or schema is None:
             continue
         plain = plain_schema(schema)
-        if plain is None or plain.setdefault("type", "object") != "object":
+        if plain is None or not is_object_schema(plain):
             unusable.add(name)
         else:
-            schemas[name] = plain
+            schemas[name] = {"type": "object", **plain}
     return SkillSchemas(bool(found), schemas, frozenset(unusable - schemas.keys()))
 
 
@@ -203,6 +209,9 @@ def slot_values(intent: Intent, schema: Any) -> SlotValues:
 
     Args:
         schema: Input schema of the skill.
+
+    Raises:
+        A2aError: A slot that takes one value is given more than once.
     """
     plain = plain_schema(schema) or {}
     properties = plain.get("properties")
@@ -217,6 +226,11 @@ def slot_values(intent: Intent, schema: Any) -> SlotValues:
     arguments: dict[str, Any] = {}
     bad = []
     for name, given in texts.items():
+        if len(given) > 1 and _kind(known[name]) != "array":
+            raise wrong(
+                f"message.metadata.{INTENTS}",
+                f"slot {name[:80]!r} takes one value and is given {len(given)} times",
+            )
         try:
             arguments[name] = _value(given, known[name])
         except ValueError:
@@ -230,13 +244,15 @@ def slot_values(intent: Intent, schema: Any) -> SlotValues:
     )
 
 
-def _value(texts: Sequence[str], schema: Any) -> Any:
+def _kind(schema: Any) -> Any:
     kinds = schema.get("type") if isinstance(schema, dict) else None
-    first = kinds[0] if isinstance(kinds, list) and kinds else kinds
+    return kinds[0] if isinstance(kinds, list) and kinds else kinds
+
+
+def _value(texts: Sequence[str], schema: Any) -> Any:
+    first = _kind(schema)
     if len(texts) == 1:
         return slot_value(texts[0], first)
-    if first != "array":
-        raise ValueError("given more than once")
     items = schema.get("items")
     inner = items.get("type") if isinstance(items, dict) else None
     return [slot_value(one, inner) for one in texts]

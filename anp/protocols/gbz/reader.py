@@ -42,7 +42,9 @@ from anp.interaction.states import MAX_STATE, TaskState, is_legal
 from anp.protocols.fields import MAX_ITEMS, MAX_PARTIES, MAX_REF, Fields, invalid
 from anp.protocols.gbz.file_fields import parse_frame, read_piece, read_range
 from anp.protocols.gbz.words import (
+    ENCODINGS,
     FILE,
+    HYBRID,
     MODES,
     PROGRESS,
     PURPOSES,
@@ -244,14 +246,17 @@ def _session(fields: Fields) -> Session:
     receivers = fields.items("receivers", limit=MAX_PARTIES)
     if not receivers:
         raise invalid("a session: receivers is not an array of at least one")
+    name, context = fields.text("id"), _mixed(fields, "context")
+    if any(one.session != name for one in context):
+        raise invalid("a session: context has an element of another session")
     return Session(
-        id=fields.text("id"),
+        id=name,
         requester=read_party(fields.inner(fields.take("sender"), "sender")),
         participants=tuple(
             _receiver(fields.inner(one, "a receiver")) for one in receivers
         ),
         expires=fields.date_time("expires"),
-        context=_mixed(fields, "context"),
+        context=context,
         extra=dict(fields.rest),
     )
 
@@ -264,8 +269,9 @@ def read_party(fields: Fields) -> Party:
 
 
 def _receiver(fields: Fields) -> Party:
-    mode: PartyMode = fields.word("mode", MODES)
     params = fields.mapping("params")
+    hybrid = PartyMode.GROUP if "groupId" in params else PartyMode.P2P
+    mode: PartyMode = fields.word("mode", {**MODES, HYBRID: hybrid})
     if mode is PartyMode.GROUP and not isinstance(params.get("groupId"), str):
         raise invalid("a receiver: params.groupId is not a text")
     return replace(read_party(fields), mode=mode, params=params)
@@ -297,12 +303,15 @@ def read_task(fields: Fields) -> Task:
     depends_on = fields.items("dependsOn", limit=MAX_ITEMS)
     if not all(isinstance(one, str) for one in depends_on):
         raise invalid("a task: dependsOn is not an array of texts")
+    name = fields.text("id")
+    if name in depends_on:
+        raise invalid("a task: dependsOn names the task itself")
     trigger = fields.mapping("trigger")
     capability = fields.optional_text("capability")
     if not capability:
         capability, messages = _intent(messages)
     return Task(
-        id=fields.text("id"),
+        id=name,
         session=fields.text("sessionId"),
         requester="",
         executor="",
@@ -391,7 +400,11 @@ def read_data(value: object) -> Part:
     payload = fields.take("payload")
     if payload is None:
         raise invalid("a data item: payload is absent or null")
-    kind, content = _content(media_type, about.take("encoding"), payload)
+    encoding = about.take("encoding")
+    is_known = isinstance(encoding, str) and encoding in ENCODINGS
+    kind, content = _content(media_type, encoding if is_known else None, payload)
+    # The encoding of a payload that we do not decode is for the agent that reads it.
+    unread = {} if is_known or encoding is None else {"encoding": encoding}
     sha256 = about.sha256("sha256")
     return Part(
         kind=kind,
@@ -401,7 +414,7 @@ def read_data(value: object) -> Part:
         size=about.integer("size"),
         sha256=sha256,
         continued=about.boolean("continued") or False,
-        metadata=dict(about.rest),
+        metadata={**about.rest, **unread},
         extra=dict(fields.rest),
     )
 
@@ -427,7 +440,7 @@ def _content(media_type: str, encoding: object, payload: Any) -> tuple[PartKind,
         case "json" if payload == "null":
             return PartKind.JSON, None
         case _:
-            raise invalid("metadata: encoding is not base64, uri, text or json")
+            raise invalid("a data item: only the payload `null` has the encoding json")
 
 
 def is_json(media_type: str) -> bool:

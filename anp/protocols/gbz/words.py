@@ -49,9 +49,17 @@ STATES: Final = {
     "任务取消": str(TaskState.CANCELED),
     "cancelled": str(TaskState.CANCELED),
     "任务进行中": str(TaskState.WORKING),
+    "in_progress": str(TaskState.WORKING),
+    "awaiting-input": str(TaskState.INPUT_REQUIRED),
+    "awaiting-completion": str(TaskState.INPUT_REQUIRED),
     "任务进度信息": PROGRESS,
 }
-"Further words for states that are read (GBZ-Q1)."
+"""Further words for states that are read (GBZ-Q1); ours are written.
+
+Those that are neither Chinese nor in GBZ-Q1 are of other implementations. In
+`awaiting-completion` an agent waits until its requester accepts what it made, so it
+waits for a message of the requester.
+"""
 
 ROLES: Final = {
     "requester": SenderRole.REQUESTER,
@@ -64,18 +72,27 @@ ROLES: Final = {
 PURPOSES: Final = {
     "communication": MessagePurpose.COMMUNICATION,
     "工作沟通": MessagePurpose.COMMUNICATION,
+    "work_communication": MessagePurpose.COMMUNICATION,
     "result": MessagePurpose.RESULT,
     "工作成果": MessagePurpose.RESULT,
+    "work_result": MessagePurpose.RESULT,
 }
-"Words for what a message carries (GBZ-Q4)."
+"Words for what a message carries (GBZ-Q4), with those of another implementation."
 
 MODES: Final = {
     "p2p": PartyMode.P2P,
     "点对点模式": PartyMode.P2P,
+    "point_to_point": PartyMode.P2P,
     "group": PartyMode.GROUP,
     "群组模式": PartyMode.GROUP,
 }
-"Words for modes (GBZ-Q9)."
+"Words for modes (GBZ-Q9), with those of another implementation."
+
+HYBRID: Final = "hybrid"
+"Another implementation's mode of an agent that is reached alone and in a group."
+
+ENCODINGS: Final = ("base64", "uri", "text", "json")
+"Words of `metadata.encoding` that say how a payload is read (GBZ-Q19)."
 
 
 # The words of version 2 of GB/Z 185.6: groups and subscriptions.

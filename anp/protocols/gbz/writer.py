@@ -35,7 +35,7 @@ from anp.interaction.operations import (
 from anp.protocols.fields import given_fields
 from anp.protocols.gbz.file_fields import with_piece
 from anp.protocols.gbz.reader import INTENT, is_json
-from anp.protocols.gbz.words import FILE, PROGRESS, GbzOperation
+from anp.protocols.gbz.words import ENCODINGS, FILE, PROGRESS, GbzOperation
 from anp.protocols.timestamps import write_timestamp
 from negotiation.errors import JsonError
 from negotiation.exact_numbers import write_json
@@ -266,7 +266,12 @@ def write_data(part: Part) -> dict[str, Any]:
         case PartKind.JSON if isinstance(payload, str) and not is_json(media_type):
             # Under any other type it would be read as a text.
             media_type = "application/json"
-    metadata = {**part.metadata} | given_fields(
+    # An agent's own entry must not say how the payload is read.
+    metadata = {
+        name: value
+        for name, value in part.metadata.items()
+        if name != "encoding" or value not in ENCODINGS
+    } | given_fields(
         encoding=encoding,
         name=part.name,
         sha256=part.sha256,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from anp.protocols.a2a.intents import is_object_schema
 from anp.protocols.a2a.modes import BINARY, JSON, TEXT, input_modes, output_modes
 from anp.protocols.a2a.words import INTENT_URI, A2aError, A2aFault, A2aVersion
 from anp.sidecar.a2a.door.callers import A2aCaller
@@ -180,7 +181,7 @@ def _intent_faults(params: Any, skills: Sequence[str]) -> list[str]:
     faults += [
         f"intents: {one['id']} has no schema of an object"
         for one in params["skills"]
-        if not isinstance(one.get("inputSchema"), dict)
+        if not is_object_schema(one.get("inputSchema"))
     ]
     return faults
 

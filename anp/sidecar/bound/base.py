@@ -98,6 +98,8 @@ class BoundChannel(Answers):
         self._common = parts
         self._peer = canonical_did(channel.peer_did, channel.peer_key)
         self._exchanges = Exchanges()
+        self._unnamed: Exchange | None = None
+        "The exchange that the peer's last report without a reference is about."
         self._repairs = 0
         self.bill = Bill()
         "Costs of the model on this channel that no call has taken into account."
@@ -162,12 +164,25 @@ class BoundChannel(Answers):
         return is_long and self.protocol.is_plan and not exchange.verification
 
     def _find(self, reference: str | None) -> Exchange | None:
-        return self._exchanges.find(reference or "", now=time.monotonic())
+        if reference is None:
+            return self._unnamed
+        return self._exchanges.find(reference, now=time.monotonic())
+
+    def _last_of_ours(self) -> Exchange | None:
+        """Return the exchange that is meant by words about no message by name."""
+        answered = self.kind == "response"
+        return self._exchanges.latest(answered=answered, now=time.monotonic())
 
     # Decisions for the dialogue; see `Answers`.
 
     async def judge_fault(self, reference: str | None, description: str) -> Fault:
-        """Judge a message of ours that the peer complains about (ANP-60)."""
+        """Judge a message of ours that the peer complains about (ANP-60).
+
+        A report that names none, such as the seed's example (ANP-62), is about the last
+        message that we sent.
+        """
+        if reference is None:
+            self._unnamed = self._last_of_ours()
         exchange = self._find(reference)
         data = None if exchange is None else await self._ours(exchange)
         if exchange is None or data is None:

@@ -103,7 +103,7 @@ class Answers(ABC):
         """Send the message in question anew; the peer knows of our new code."""
 
     @abstractmethod
-    def message_refused(self, reference: str, reason: str) -> None:
+    def message_refused(self, reference: str | None, reason: str) -> None:
         """End the call whose request the peer cannot answer."""
 
     @abstractmethod

@@ -174,6 +174,18 @@ class Exchanges:
                 return exchange
         return None
 
+    def latest(self, *, answered: bool, now: float) -> Exchange | None:
+        """Return the exchange with the newest message of ours, or None.
+
+        Args:
+            answered: True where our messages are the answers.
+        """
+        self._drop_old(now)
+        for exchange, _ in reversed(self._kept.values()):
+            if exchange.response_id or not answered:
+                return exchange
+        return None
+
     def _drop_old(self, now: float) -> None:
         if now < self._oldest + MAX_AGE:
             return

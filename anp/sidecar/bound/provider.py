@@ -511,6 +511,6 @@ class BoundProvider(BoundChannel):
 
         return on_call
 
-    def message_refused(self, reference: str, reason: str) -> None:
+    def message_refused(self, reference: str | None, reason: str) -> None:
         """The requester does not answer a report about nothing; it is only noted."""
         logger.info("peer refuses a message reason=%r", reason[:200])

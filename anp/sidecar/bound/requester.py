@@ -480,10 +480,14 @@ class BoundRequester(BoundChannel):
                 exchange, f"the repaired code cannot encode the input: {told_of(exc)}"
             )
 
-    def message_refused(self, reference: str, reason: str) -> None:
+    def message_refused(self, reference: str | None, reason: str) -> None:
         """End the call, or the test, whose request the peer cannot answer."""
+        if reference is None:
+            exchange = self._last_of_ours()
+            reference = "" if exchange is None else exchange.request_id
+        else:
+            exchange = self._find(reference)
         self.cases.verification.refused(reference, reason)
-        exchange = self._find(reference)
         if exchange is not None:
             self._end_call(
                 exchange,

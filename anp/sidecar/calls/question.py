@@ -132,7 +132,7 @@ class _Curious(Answers):
     async def repaired(self, reference: str | None) -> None:
         logger.debug("repair without a protocol")
 
-    def message_refused(self, reference: str, reason: str) -> None:
+    def message_refused(self, reference: str | None, reason: str) -> None:
         logger.debug("refusal without a message")
 
     async def answer(self, question: str) -> str:

@@ -325,9 +325,7 @@ class Repairs:
         if report is not None and not report.accepted and _same(reference, report):
             self._tell(ReportRefused(report.reference, reason, by_peer=True))
             self._next_report(now)
-        elif reference is not None and (
-            report is None or reference != report.reference
-        ):
+        elif report is None or reference not in (None, report.reference):
             self._tell(MessageRefused(reference, reason))
         else:
             raise MessageDropped("a refusal that belongs to no message")

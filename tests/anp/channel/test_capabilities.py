@@ -193,7 +193,7 @@ async def test_two_later_daemons_use_the_later_version_and_its_header() -> None:
     ("handshake", "words"),
     [
         (HandshakeConfig(formats=(LATER,)), "no common version: we have 1.0"),
-        (HandshakeConfig(versions=("2.0",)), "metaProtocol.version is '2.0', we speak"),
+        (HandshakeConfig(versions=("0.9",)), "metaProtocol.version is '0.9', we speak"),
     ],
     ids=["message", "meta-protocol"],
 )

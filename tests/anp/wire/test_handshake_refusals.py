@@ -51,7 +51,7 @@ from tests.clauses import clause
         ({"random": "r" * 192}, None),
         ({"version": "2.0"}, ErrorCode.INVALID_ENCRYPTION_KEY),
         ({"supportedVersions": ["2.0"]}, ErrorCode.INVALID_ENCRYPTION_KEY),
-        ({"metaProtocol": {"version": "2.0"}}, ErrorCode.INVALID_ENCRYPTION_KEY),
+        ({"metaProtocol": {"version": "0.9"}}, ErrorCode.INVALID_ENCRYPTION_KEY),
         ({"cipherSuites": []}, ErrorCode.INVALID_ENCRYPTION_KEY),
         (
             {"cipherSuites": ["TLS_AES_256_GCM_SHA384"]},

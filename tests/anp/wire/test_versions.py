@@ -81,8 +81,9 @@ VERSIONS = st.tuples(st.integers(0, 9), st.integers(0, 9)).map(
         (["1.0", "1.9", "1.10"], "1.9", "1.9"),
         (["1.0", "2.0"], "1.0", "1.0"),
         (["1.0", "2.0"], "2.7", "2.0"),
-        (["1.0"], "2.0", None),
-        (["1.0", "2.0"], "3.0", None),
+        (["1.0"], "2.0", "1.0"),
+        (["1.0", "2.0"], "3.0", "2.0"),
+        (["2.0"], "1.9", None),
         (["1.0"], "0.9", None),
         (["1.1"], "1.0", None),
         (["1.0"], "1", None),
@@ -107,9 +108,7 @@ def test_what_is_used_is_ours_and_no_higher_than_theirs(
 ) -> None:
     used = common_version(ours, theirs)
     limit = read_version(theirs)
-    below = [
-        v for v in ours if limit and v[0] == str(limit[0]) and rank(v) <= rank(theirs)
-    ]
+    below = [v for v in ours if limit and rank(v) <= rank(theirs)]
     assert used == (highest_version(below) if below else None)
 
 

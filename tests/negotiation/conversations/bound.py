@@ -254,7 +254,7 @@ class Bound:
                 self._repairing.discard("the peer's")
                 self._journal.tally.count("dialogue events", "PeerRepaired")
             case MessageRefused(reference):
-                self._sent.pop(reference, None)
+                self._sent.pop(reference or "", None)
             case _:
                 self._journal.tally.count("dialogue events", type(event).__name__)
 

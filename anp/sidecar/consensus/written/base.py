@@ -200,7 +200,7 @@ class WrittenChannel(Answers):
         """Log it; we report nothing, so nothing is repaired."""
         logger.info("peer repaired something peer=%s", self._peer)
 
-    def message_refused(self, reference: str, reason: str) -> None:
+    def message_refused(self, reference: str | None, reason: str) -> None:
         """Log it; the call ends by the protocol's own answer or its deadline."""
         logger.warning(
             "peer refuses a message peer=%s reason=%r", self._peer, reason[:200]

@@ -146,7 +146,7 @@ def test_the_objects_of_the_tables_have_the_fields_of_the_tables() -> None:
         {"payload": None},
         {"metadata": {"encoding": "base64"}, "payload": "?"},
         {"metadata": {"encoding": "base64"}, "payload": 1},
-        {"metadata": {"encoding": "rot13"}},
+        {"metadata": {"encoding": "json"}, "payload": "1"},
         {"metadata": {"size": -1}},
         {"metadata": {"size": True}},
         {"metadata": {"sha256": "A" * 64}},
@@ -275,6 +275,33 @@ def test_ids_have_1_to_512_characters() -> None:
         refused({**SEND, **MESSAGE, name: "x" * 513})
 
 
+@clause("GBZ-19", "GBZ-33", "GBZ-Q19")
+@pytest.mark.parametrize("media_type", ["text/plain", "application/json"])
+@pytest.mark.parametrize("payload", ["hi", {"a": 1}])
+@pytest.mark.parametrize("encoding", ["gzip", "utf-8", 7, ["base64"]])
+def test_an_encoding_that_is_not_decoded_is_left_to_the_agent(
+    media_type: str, payload: Any, encoding: Any
+) -> None:
+    item = {"type": media_type, "metadata": {"encoding": encoding}, "payload": payload}
+    found = read_data(item)
+    assert (found.content, found.metadata) == (payload, {"encoding": encoding})
+    assert read_data(write_data(found)) == found
+
+
+@clause("GBZ-Q19")
+@pytest.mark.parametrize("encoding", ["base64", "uri", "text", "json", "gzip"])
+@pytest.mark.parametrize(
+    "part", [Part.text("hi"), Part.value({"a": 1}), Part.value("hi"), Part.value(None)]
+)
+def test_what_an_agent_says_of_encodings_does_not_change_its_content(
+    part: Part, encoding: str
+) -> None:
+    said = replace(part, metadata={"encoding": encoding, "page": 3})
+    found = read_data(write_data(said))
+    assert (found.kind, found.content) == (part.kind, part.content)
+    assert found.metadata["page"] == 3
+
+
 # Table 4
 
 
@@ -302,6 +329,42 @@ def test_states_are_read_in_both_languages_and_others_begin_with_x() -> None:
     assert read_task(state="x-own").state == "x-own"
     for wrong in ("done", "Completed", "x-", "x-" + "a" * 63, "任务"):
         refused({**CREATE, **TASK, "state": wrong})
+
+
+@clause("GBZ-46", "GBZ-Q1", "GBZ-Q4", "GBZ-Q9")
+def test_words_of_other_implementations_are_read_and_ours_are_written() -> None:
+    for word, state in {
+        "cancelled": "canceled",
+        "in_progress": "working",
+        "awaiting-input": "x-input-required",
+        "awaiting-completion": "x-input-required",
+    }.items():
+        update = read({**TASK, "op": "task.update", "ref": 1, "state": word})
+        assert wire(update)["state"] == state
+    for word, purpose in {
+        "work_communication": "communication",
+        "work_result": "result",
+    }.items():
+        said = {**SEND, **MESSAGE, "senderRole": "service", "artifact": word}
+        assert wire(read(said))["artifact"] == purpose
+    for word, params, mode in (
+        ("point_to_point", {}, "p2p"),
+        ("hybrid", {}, "p2p"),
+        ("hybrid", {"groupId": "g"}, "group"),
+    ):
+        receiver = {**RECEIVER, "mode": word, "params": params}
+        written = wire(read({**OPEN, **SESSION, "receivers": [receiver]}))
+        assert written["receivers"] == [{**receiver, "mode": mode}]
+
+
+@clause("GBZ-49", "GBZ-53")
+def test_a_task_does_not_depend_on_itself_nor_a_session_on_another_one() -> None:
+    assert read_task(dependsOn=["u"]).depends_on == ("u",)
+    assert "the task itself" in str(refused({**CREATE, **TASK, "dependsOn": ["t"]}))
+    for other in (MESSAGE, TASK):
+        context = [{**other, "sessionId": "another"}]
+        caught = refused({**OPEN, **SESSION, "context": context})
+        assert "another session" in str(caught)
 
 
 @clause("GBZ-47", "GBZ-Q17")

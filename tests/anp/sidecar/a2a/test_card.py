@@ -144,6 +144,11 @@ def _no_schema(found: dict[str, Any]) -> None:
     del found["capabilities"]["extensions"][0]["params"]["skills"][0]["inputSchema"]
 
 
+def _no_object(found: dict[str, Any]) -> None:
+    skills = found["capabilities"]["extensions"][0]["params"]["skills"]
+    skills[0]["inputSchema"] = {"type": "string"}
+
+
 def _no_name(found: dict[str, Any]) -> None:
     found["name"] = ""
 
@@ -161,6 +166,7 @@ def _no_scheme(found: dict[str, Any]) -> None:
         (_without_skills, "params without skills"),
         (_unknown, "shop.buy is no skill of the card"),
         (_no_schema, "shop.list has no schema"),
+        (_no_object, "shop.list has no schema of an object"),
         (_no_name, "name: missing"),
         (_no_scheme, "there is no scheme mtls"),
     ],

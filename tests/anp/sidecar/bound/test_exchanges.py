@@ -11,6 +11,7 @@ from anp.sidecar.bound.exchanges import (
     RecordedCall,
 )
 from negotiation.errors import NOT_RUN, CapabilityFailed
+from tests.clauses import clause
 
 
 def test_an_exchange_is_found_by_either_envelope() -> None:
@@ -26,6 +27,24 @@ def test_an_empty_id_names_nothing() -> None:
     kept = Exchanges()
     kept.keep(Exchange(b"ask", 0.0), now=0.0)
     assert kept.find("", now=0.0) is None
+
+
+@clause("ANP-56", "ANP-62")
+def test_a_report_that_names_no_message_is_about_the_last_one_of_ours() -> None:
+    kept = Exchanges()
+    assert kept.latest(answered=False, now=0.0) is None
+    first = Exchange(b"1", 0.0, request_id="a", response=b"", response_id="b")
+    second = Exchange(b"2", 1.0, request_id="c")
+    for exchange in (first, second):
+        kept.keep(exchange, now=1.0)
+    assert kept.latest(answered=False, now=1.0) is second
+    assert kept.latest(answered=True, now=1.0) is first
+    # What is answered later is the last answer, whenever it was asked.
+    second.response_id = "d"
+    kept.keep(second, now=2.0)
+    kept.keep(first, now=3.0)
+    assert kept.latest(answered=True, now=3.0) is first
+    assert kept.latest(answered=True, now=MAX_AGE + 4.0) is None
 
 
 def test_only_the_newest_are_kept() -> None:

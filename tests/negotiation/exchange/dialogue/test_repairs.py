@@ -395,8 +395,9 @@ def test_an_unsolicited_refusal_ends_the_call_it_names() -> None:
     machine = dialogue()
     machine.receive_message(fix("rejected", f"messageId: {ID}\nit broke"), now=0.0)
     assert events(machine) == [MessageRefused(ID, "it broke")]
+    # The one that it does not name is the last one.
     machine.receive_message(fix("rejected", "it broke"), now=0.0)
-    assert events(machine) == [Ignored("a refusal that belongs to no message")]
+    assert events(machine) == [MessageRefused(None, "it broke")]
 
 
 def test_a_refusal_of_another_message_leaves_our_report_open() -> None:
