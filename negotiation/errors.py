@@ -139,14 +139,18 @@ APPROVAL_PENDING = "approval-pending"
 class CapabilityFailed(NegotiationError):
     """A capability answered with an error; the half sees it as `CapabilityError`.
 
-    `ran` is False when the capability was certainly not called.
+    `ran` is False when the capability was certainly not called, or when its agent said
+    that it did nothing; `handed_back` is True then, and another agent may be asked.
     """
 
-    def __init__(self, code: str, message: str, *, ran: bool = True) -> None:
+    def __init__(
+        self, code: str, message: str, *, ran: bool = True, handed_back: bool = False
+    ) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.ran = ran
+        self.handed_back = handed_back
 
     def again(self) -> Self:
         """Return this error without the functions that it has passed.

@@ -181,6 +181,7 @@ class Receiver(SessionRecord):
         waiting = self._unacknowledged.get(peer, {})
         waiting.pop(number, None)
         self._tries.pop((peer, number), None)
+        self._handed_back.pop(number, None)
         early = self._early.get(peer)
         if early and (first := next(iter(waiting), None)) in early:
             # It was refused since this one had not arrived.
@@ -209,6 +210,11 @@ class Receiver(SessionRecord):
         if number == self._opened.get(sender):
             self._closed_to(step, sender, refusal, wall_now=wall_now)
             return
+        handed_back = self._handed_back.pop(number, None)
+        if handed_back is not None and refusal.code == InteractionFault.STATE:
+            # An older daemon takes no task back that was at work; this it understands.
+            change = replace(handed_back, state=TaskState.FAILED, at=wall_now)
+            self._add(step, change, by=self.own, wall_now=wall_now)
         task = self.tasks.get(name or "")
         if task is None or is_terminal(task.state):
             return

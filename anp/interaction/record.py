@@ -147,6 +147,9 @@ class SessionRecord:
         self._sent: dict[int, str] = {}
         "Tasks by the number of the event that created them."
 
+        self._handed_back: dict[int, TaskChange] = {}
+        "Rejections of ours by the number of the event."
+
     @property
     def is_requester(self) -> bool:
         """True when the session is ours."""
@@ -365,6 +368,8 @@ class SessionRecord:
                 self._sent[event.number] = task.id
                 for message in task.messages:
                     self._note(message)
+            case TaskChange(state=TaskState.REJECTED) as change if event.by == self.own:
+                self._handed_back[event.number] = change
             case TaskChange(task=name) | TaskProgress(task=name) if event.ref:
                 self._refs[name] = max(event.ref, self._refs.get(name, 0))
 

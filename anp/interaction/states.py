@@ -42,7 +42,8 @@ class TaskState(StrEnum):
     FAILED = "failed"
     CANCELED = "canceled"
     REJECTED = "rejected"
-    "The executor handed the task back before it began."
+    """The executor handed the task back: before it began, or when its agent was asked
+    and would not do it. No part of a result was given."""
 
 
 TERMINAL: Final = frozenset(
@@ -61,7 +62,6 @@ OTHER: Final = "x-"
 UNREPORTED: Final = frozenset({TaskState.HELD, TaskState.REQUESTED})
 "States before the executor has said anything; nobody reports them."
 
-_ENDS: Final = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED})
 
 TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
     TaskState.HELD: frozenset({TaskState.REQUESTED, TaskState.CANCELED}),
@@ -74,14 +74,15 @@ TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
             TaskState.CANCELED,
         }
     ),
-    TaskState.ACCEPTED: _ENDS | {TaskState.WORKING},
-    TaskState.WORKING: _ENDS | {OTHER},
-    OTHER: _ENDS | {TaskState.WORKING, OTHER},
+    TaskState.ACCEPTED: TERMINAL | {TaskState.WORKING},
+    TaskState.WORKING: TERMINAL | {OTHER},
+    OTHER: TERMINAL | {TaskState.WORKING, OTHER},
     **{state: frozenset[str]() for state in TERMINAL},
 }
 """The states that may follow each state (GBZ-Q2).
 
-Not in the seed: states that begin with `x-` are pauses of a task at work.
+Not in the seed: states that begin with `x-` are pauses of a task at work, and a task at
+work may be handed back, since only the agent knows what it will not do (GBZ-62).
 """
 
 

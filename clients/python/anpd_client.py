@@ -662,6 +662,13 @@ class Anpd:
         """End a task without a result, with a reason that the requester reads."""
         return self._inbox(task_id, "failure", message=message, code=code)
 
+    def reject(self, task_id: str, reason: str) -> dict[str, Json]:
+        """Hand a task back undone, so that its requester asks another agent.
+
+        That is possible until a part of the result was given.
+        """
+        return self._inbox(task_id, "reject", reason=reason)
+
     def _inbox(self, task_id: str, what: str, **fields: Json) -> dict[str, Json]:
         body = {name: value for name, value in fields.items() if value is not None}
         return self._ask("POST", f"/v1/inbox/{quote(task_id, safe='')}/{what}", body)[1]

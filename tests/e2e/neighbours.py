@@ -18,6 +18,9 @@ from anp.sidecar.home.home import Home
 from cache.records.peers import PeerState
 
 WEATHER = '''
+from typing import Protocol
+
+
 def now(city: str) -> dict[str, str]:
     """Tell the weather of a city."""
     return {{"city": city, "by": "{name}"}}
@@ -26,6 +29,17 @@ def now(city: str) -> dict[str, str]:
 def fail(words: str) -> str:
     """Fail."""
     raise ValueError(words)
+
+
+class Context(Protocol):
+    def reject(self, reason: str) -> None: ...
+
+
+def choosy(by: str, context: Context) -> dict[str, str]:
+    """Do it for whoever is meant alone."""
+    if by != "{name}":
+        context.reject("{name} is not {{}}".format(by))
+    return {{"by": "{name}"}}
 '''
 
 

@@ -18,12 +18,14 @@ from anp.interaction.plan import Subtask, TaskPlan
 from anp.interaction.states import TaskState
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
+from anp.sidecar.calls.call import CallRequest
 from anp.sidecar.daemon import Daemon
 from anp.sidecar.plans import worker
 from anp.sidecar.plans.group_offer import GroupOffer
 from anp.sidecar.tasks.chronicle import Chronicle
 from anp.sidecar.tasks.known import Maker
 from anp.sidecar.tasks.work.worker import Worker
+from negotiation.need import Need
 from tests.clauses import clause
 from tests.e2e.neighbours import address, introduce, neighbours_in
 from tests.waiting import until
@@ -115,7 +117,7 @@ async def test_a_task_that_is_handed_back_goes_to_the_next_and_never_in_a_circle
             assert (passed["peer"], passed["code"]) == ("no-one", "usage")
             missing = {"candidates": ["one", "two"], "capability": "weather.later"}
             found = await ended(caller, api, await started(api, **missing))
-            assert (found["state"], found["code"]) == ("failed", "unknown_action")
+            assert (found["state"], found["code"]) == ("rejected", "unknown_action")
             assert found["reason"].count("there is no capability") == 2
             # What may have run goes to nobody else.
             broken = {"capability": "weather.fail", "text": "no"}
@@ -163,7 +165,7 @@ async def test_no_task_goes_in_a_circle_and_a_cancelled_whole_cancels_its_parts(
             _, (failed,) = await Chronicle(one.tasks.sessions).wait(
                 [known.id], timeout=20
             )
-            assert (failed.task.state, failed.task.code) == ("failed", "loop")
+            assert (failed.task.state, failed.task.code) == ("rejected", "loop")
             assert (await api.post(f"/v1/tasks/{whole}/cancel", json={})).is_success
             found = await ended(caller, api, whole)
             assert found["state"] == "canceled"
@@ -329,3 +331,44 @@ async def test_an_offer_whose_group_goes_may_be_at_work(tmp_path: Path) -> None:
             found = await ended(caller, api, whole)
             assert (found["state"], found["may_have_run"]) == ("failed", True)
             assert found["code"] == "lost"
+
+
+@clause("GBZ-62", "GBZ-Q20")
+async def test_an_agent_hands_a_task_back_and_the_next_candidate_does_it(
+    tmp_path: Path,
+) -> None:
+    async with neighbours_in(tmp_path, "one", "two") as all_of:
+        caller, one, two = all_of.values()
+        await introduce(caller, one=one, two=two)
+        both = {"candidates": ["one", "two"], "capability": "weather.choosy"}
+        async with api_of(caller) as api:
+            whole = await started(api, **both, input={"by": "two"})
+            found = await ended(caller, api, whole)
+            assert told(found) == [(0, "completed", {"by": "two"})]
+            (passed,) = found["messages"][0]["metadata"]["passed"]
+            assert (passed["executor"], passed["state"], passed["reason"]) == (
+                one.did,
+                "rejected",
+                "one is not two",
+            )
+            # When all hand it back, so does the daemon, and nothing has run.
+            whole = await started(api, **both, input={"by": "three"})
+            found = await ended(caller, api, whole)
+            assert (found["state"], found["may_have_run"]) == ("rejected", False)
+            assert found["reason"].startswith("nobody took it: one: one is not three")
+            single = await started(
+                api, peer="one", capability="weather.choosy", input={"by": "three"}
+            )
+            found = await ended(caller, api, single)
+            assert (found["state"], found["reason"]) == ("rejected", "one is not three")
+            # Those that are only away have handed nothing back.
+            gone = await started(api, candidates=["none", "never"], capability="c")
+            found = await ended(caller, api, gone)
+            assert found["state"] == "failed"
+        # A call of one turn says that nothing ran.
+        request = CallRequest(
+            peer=address(one), need=Need("weather.choosy"), arguments={"by": "three"}
+        )
+        with pytest.raises(CallError, match="one is not three") as caught:
+            await caller.caller.call(request)
+        assert not caught.value.may_have_run

@@ -36,7 +36,14 @@ class UpdateBody:
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    type: Literal["progress", "message", "ask", "part", "completed", "failed"]
+    type: (
+        Literal["progress", "message", "ask", "part", "completed", "failed", "rejected"]
+        | None
+    ) = None
+    "What it is; it may be left out with a `state`."
+
+    state: Literal["rejected"] | None = None
+    "The agent hands the task back, which it has not done: the same as that `type`."
 
     text: LongText | None = None
     "Words: of the progress, the message, the question, or a part of the result."
@@ -60,7 +67,8 @@ class UpdateBody:
 
     code: Annotated[int, Field(ge=400, le=599)] = 500
     message: Annotated[str, Field(max_length=500)] = ""
-    "`failed`: code as of HTTP, and words that the requester reads."
+    """`failed`: code as of HTTP, and words that the requester reads, also those of
+    `rejected`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +111,7 @@ def make_updates_app(desk: UpdateDesk) -> ASGIApp:
 
 
 async def _take(work: Assignment, body: UpdateBody) -> None:
-    match body.type:
+    match body.type or body.state:
         case "progress":
             work.progress(Progress(body.progress, body.total, body.text or ""))
         case "ask":
@@ -114,6 +122,10 @@ async def _take(work: Assignment, body: UpdateBody) -> None:
             await work.complete(body.output)
         case "failed":
             work.fail(body.code, body.message or "the agent gave no reason")
+        case "rejected":
+            work.hand_back(body.message)
+        case None:
+            raise ApiError(400, "an update has a `type` or a `state`")
         case "message" | "part":
             parts = parts_of(body.parts, text=body.text, value=body.value)
             if not parts:

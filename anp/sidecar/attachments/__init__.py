@@ -26,6 +26,7 @@ from anp.sidecar.attachments.attachment import (
     Attachment,
     AttachmentError,
     AttachmentLimits,
+    HandedBack,
     ToolError,
 )
 from anp.sidecar.attachments.kinds import open_attachment
@@ -41,6 +42,7 @@ __all__ = [
     "AttachmentError",
     "AttachmentLimits",
     "AttachmentSpec",
+    "HandedBack",
     "ToolError",
     "load_attachments",
     "open_attachment",

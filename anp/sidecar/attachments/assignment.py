@@ -16,6 +16,7 @@ from anp.errors import ConflictError
 from anp.interaction.elements import Message, Part, PartKind
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
+    HandedBack,
     Progress,
     ToolError,
     report_progress,
@@ -96,7 +97,7 @@ class Assignment:
         "Everything else that the requester said, as far as it is kept."
 
         self.ending = ""
-        "`completed`, `failed`, `canceled` or `expired`; empty while it is open."
+        "`completed`, `failed`, `rejected`, `canceled` or `expired`; empty while open."
 
         self.changed = asyncio.Event()
         "Set, and replaced by another, whenever the requester did something."
@@ -321,6 +322,27 @@ class Assignment:
         self._over("failed")
         code = code if 400 <= code <= MAX_CODE else 500
         self._outcome.set_exception(ToolError(code, message))
+        # The one who waited may be gone; nobody has to hear of it then.
+        self._outcome.exception()
+
+    def hand_back(self, reason: str) -> None:
+        """End it undone, so that the requester asks another agent (GBZ-62).
+
+        Args:
+            reason: The agent's words for the requester.
+
+        Raises:
+            ConflictError: A part of the result was given, or nobody waits any more.
+        """
+        self.check_open()
+        told = self._requester is not None and self._requester.was_told
+        if told or self._parts:
+            raise ConflictError(
+                "a part of the result was given, so the task cannot be handed back; "
+                "end it as failed"
+            )
+        self._over("rejected")
+        self._outcome.set_exception(HandedBack(reason))
         # The one who waited may be gone; nobody has to hear of it then.
         self._outcome.exception()
 

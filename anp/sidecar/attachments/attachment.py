@@ -13,6 +13,9 @@ from negotiation.need import Capability
 MAX_MESSAGE = 500
 "Longest message of a tool that is passed on, in characters."
 
+NO_REASON = "the agent handed the task back without a reason"
+"The words for a requester whose task comes back without any."
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -61,6 +64,21 @@ class ToolError(AnpError):
         self.message = message
         self.may_have_run = may_have_run
         self.private = private
+
+
+class HandedBack(ToolError):
+    """The agent did nothing and hands the task back, so that another one is asked.
+
+    A task becomes `rejected` by it (GBZ-62, GBZ-Q20), unless the agent gave a part of
+    the result before; a call of one turn ends with an error that says that nothing ran.
+
+    Args:
+        message: The agent's reason, which the requester reads.
+        code: As of HTTP.
+    """
+
+    def __init__(self, message: str, *, code: int = 409) -> None:
+        super().__init__(code, message or NO_REASON, may_have_run=False)
 
 
 class AttachmentError(AnpError):

@@ -248,7 +248,7 @@ class GroupAgent:
         except CapabilityFailed as exc:
             end = replace(
                 end,
-                state=TaskState.FAILED,
+                state=TaskState.REJECTED if exc.handed_back else TaskState.FAILED,
                 code=exc.code,
                 reason=exc.message[:500],
                 may_have_run=exc.ran,

@@ -74,12 +74,14 @@ INBOX_TOOLS: Final = (
         "finish_task",
         "Finish a task",
         "End a task with its result (`output` as the capability has it, or `text`; "
-        "neither when the parts before are the result) or with a `failure`.",
+        "neither when the parts before are the result), with a `failure`, or hand it "
+        "back undone with a `rejection`, so that another agent is asked.",
         {
             "task": TASK,
             "output": {"type": "object"},
             "text": TEXT,
             "failure": {"type": "string", "description": "Reason, for the requester."},
+            "rejection": {"type": "string", "description": "Reason to hand it back."},
         },
         ["task"],
     ),
@@ -124,6 +126,10 @@ class InboxTools:
         if "failure" in arguments:
             return await self._post(
                 f"{path}/failure", {"message": arguments["failure"]}
+            )
+        if "rejection" in arguments:
+            return await self._post(
+                f"{path}/reject", {"reason": arguments["rejection"]}
             )
         return await self._post(f"{path}/result", arguments)
 

@@ -10,7 +10,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from anp.errors import ErrorKind
-from anp.sidecar.attachments import Attachment, AttachmentError, ToolError
+from anp.sidecar.attachments import (
+    Attachment,
+    AttachmentError,
+    HandedBack,
+    ToolError,
+)
 from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.offer.call_times import CallTimes, TimeLimit
 from anp.sidecar.offer.gate import Gate
@@ -77,15 +82,29 @@ def _withheld(name: str, words: str) -> str:
 
 
 def _failed(
-    name: str, error: ToolError, attachment: Attachment, limit: TimeLimit
+    name: str,
+    error: ToolError,
+    attachment: Attachment,
+    limit: TimeLimit,
+    *,
+    was_told: bool,
 ) -> CapabilityFailed:
-    """Return the error of a tool as the peer reads it."""
+    """Return the error of a tool as the peer reads it.
+
+    Args:
+        was_told: A part of the result was given before, so that nothing goes back.
+    """
     words = error.message
     if error.code == TOO_LATE:
         words = f"{words} ({limit.name})"
     if error.private and not attachment.show_errors:
         words = _withheld(name, words)
-    return CapabilityFailed(str(error.code), words, ran=error.may_have_run)
+    return CapabilityFailed(
+        str(error.code),
+        words,
+        ran=error.may_have_run or was_told,
+        handed_back=isinstance(error, HandedBack) and not was_told,
+    )
 
 
 class CapabilityCalls:
@@ -216,7 +235,8 @@ class CapabilityCalls:
                 attachment, name, arguments, peer_did, limit.seconds, whose
             )
         except ToolError as exc:
-            raise _failed(name, exc, attachment, limit) from exc
+            was_told = requester is not None and requester.was_told
+            raise _failed(name, exc, attachment, limit, was_told=was_told) from exc
         except AttachmentError as exc:
             logger.warning("attachment failed capability=%s reason=%s", name, exc)
             if exc.may_have_run:

@@ -48,6 +48,13 @@ class PartOutcome:
             return False
         return self.state == TaskState.COMPLETED or self.known.task.may_have_run
 
+    @property
+    def is_handed_back(self) -> bool:
+        """True if nobody did it, and a peer said so: not all were only away."""
+        said = self.known is not None or self.offer is not None
+        asked = said or any(one["executor"] for one in self.passed)
+        return self.state == TaskState.REJECTED and asked
+
     def passed_by(self, offer: PartOffer) -> dict[str, str]:
         """Return it as that of a candidate after which another one is asked."""
         return {

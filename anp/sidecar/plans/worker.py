@@ -154,12 +154,14 @@ class PlanWorker(Worker):
             f"{f'part {index}: ' if len(self._contents) > 1 else ''}{one.reason}"
             for index, one in wrong
         )
+        ran = bool(self._ran) or any(one.may_have_run for one in outcomes.values())
+        # Every candidate said no, so whoever gave us the task may ask others.
+        handed_back = not ran and all(one.is_handed_back for one in outcomes.values())
         await self._over(
-            TaskState.FAILED,
+            TaskState.REJECTED if handed_back else TaskState.FAILED,
             code=wrong[0][1].code[:64] or "subtask_failed",
             reason=told[:500],
-            may_have_run=bool(self._ran)
-            or any(one.may_have_run for one in outcomes.values()),
+            may_have_run=ran,
         )
 
     async def _carry(self, outcomes: dict[int, PartOutcome]) -> TaskState:

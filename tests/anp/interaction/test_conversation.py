@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -178,7 +178,7 @@ def test_only_the_executor_reports_and_only_the_requester_cancels() -> None:
 @clause("GBZ-Q2")
 def test_states_out_of_order_are_refused() -> None:
     alice, _ = working()
-    for state in ("accepted", "rejected", "x-requested", "x-held", "done", "progress"):
+    for state in ("accepted", "x-requested", "x-held", "done", "progress"):
         update = TaskUpdate(session="s", content=TaskChange(task="t", state=state))
         assert refused(alice, update, BOB) in ("state", "invalid")
 
@@ -452,6 +452,30 @@ def test_a_refused_task_is_rejected_for_its_requester() -> None:
     found = alice.conversation.tasks["b"]
     assert (found.state, found.code) == (TaskState.REJECTED, InteractionFault.TOO_MANY)
     assert [one.code for step in alice.steps for one in step.refused] == ["too_many"]
+
+
+@clause("GBZ-62", "GBZ-Q20")
+def test_a_task_at_work_is_handed_back_also_to_a_peer_that_knows_no_such_way() -> None:
+    alice, bob = pair()
+    alice.do(lambda one: one.create(task(), wall_now=NOW))
+    pump(alice, bob)
+    bob.do(lambda one: one.report("t", TaskState.WORKING, wall_now=NOW))
+    pump(alice, bob)
+    said = {"code": "409", "reason": "not mine"}
+    bob.do(lambda one: one.report("t", TaskState.REJECTED, wall_now=NOW, **said))
+    (send,) = bob.outgoing
+    refusal = RefusedOperation(session="s", ref=send.ref, code="state", text="no")
+    bob.outgoing.clear()
+    step = bob.receive(Send(to=BOB, ref=0, operation=refusal), ALICE)
+    # What an older daemon is told has the same meaning for who asks the next one.
+    change = cast(TaskUpdate, step.sends[0].operation).content
+    assert isinstance(change, TaskChange)
+    assert (change.state, change.code) == (TaskState.FAILED, "409")
+    assert not change.may_have_run
+    assert bob.conversation.tasks["t"].state == TaskState.REJECTED
+    pump(alice, bob)
+    assert alice.conversation.tasks["t"].state == TaskState.FAILED
+    assert bob.conversation.unacknowledged(ALICE) == []
 
 
 def test_an_answer_may_be_asked_for_and_others_tasks_are_not_shown() -> None:

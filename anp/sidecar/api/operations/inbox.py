@@ -89,6 +89,7 @@ class InboxTask:
         "acknowledged",
         "completed",
         "failed",
+        "rejected",
         "canceled",
         "expired",
     ]
@@ -221,6 +222,16 @@ class FailureBody:
 
     code: Annotated[int, Field(ge=400, le=599)] = 500
     "As of HTTP."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectionBody:
+    """The reason why a task is handed back."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    "In words, which the requester reads."
 
 
 _post_on_task = functools.partial(
@@ -359,6 +370,17 @@ class InboxOperations:
         """End a task without a result, with a reason for its requester."""
         item = self._at_work(request)
         item.assignment.fail(body.code, body.message)
+        return _view(item)
+
+    @_post_on_task("/v1/inbox/{id}/reject", body=RejectionBody)
+    async def reject_task(self, request: Request, body: RejectionBody) -> InboxTask:
+        """Hand a task back undone: its requester may ask another agent.
+
+        That is for a task of which no part of a result was given; `release` leaves it
+        in the inbox for the next reader.
+        """
+        item = self._at_work(request)
+        item.assignment.hand_back(body.reason)
         return _view(item)
 
     async def _events(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anp.interaction.elements import Part, PartKind
 from anp.sidecar.attachments.a2a.parts import join_chunks, parts_of
-from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.attachment import HandedBack, ToolError
 from anp.sidecar.attachments.part_json import listed
 from anp.sidecar.attachments.requester import LAST_CHUNK, Question
 from anp.sidecar.attachments.tool_errors import tool_error
@@ -96,6 +96,11 @@ class TaskRecord:
     def settled(self) -> bool:
         """True if nothing more comes that would change the outcome."""
         return self.message or self.state in OVER or self.state in WAITING
+
+    @property
+    def has_result(self) -> bool:
+        """True if a part of the result came, so that something was done."""
+        return bool(self._artifacts)
 
     @property
     def text(self) -> str:
@@ -282,7 +287,10 @@ def failure_of(record: TaskRecord) -> ToolError | None:
             return tool_error(record.said, said or "the agent failed without a word")
         case "TASK_STATE_REJECTED":
             words = said or "the agent rejected the task"
-            return tool_error(record.said, words, default=400)
+            error = tool_error(record.said, words, default=400)
+            if record.has_result:
+                return error
+            return HandedBack(error.message, code=error.code)
         case "TASK_STATE_CANCELED":
             return ToolError(500, said or "the agent cancelled the task")
         case "TASK_STATE_INPUT_REQUIRED":

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 
+from anp.interaction.states import TaskState
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.urls import Url, header_url
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
+
+TASK_HEADER: Final = "Anpd-Task"
+"""Header by which a service says in an answer of 4xx that it hands the task back: its
+value is then `rejected`. Without it 409 and 422 are errors of the application."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,9 @@ class HttpAnswer:
 
     body: bytes
     "At most as large as was asked for."
+
+    hands_back: bool = False
+    "True when the header `Anpd-Task: rejected` stands in it."
 
     @property
     def phrase(self) -> str:
@@ -87,6 +95,8 @@ class OpenAnswer:
         self.retry_after: str = response.headers.get("retry-after", "")
         "Seconds or a date after which it may be asked again."
         self._charset: str = charset or "utf-8"
+        task = response.headers.get(TASK_HEADER, "")
+        self._hands_back = task.strip().lower() == TaskState.REJECTED
 
     async def read(self) -> HttpAnswer:
         """Read the body to its end."""
@@ -94,7 +104,9 @@ class OpenAnswer:
 
     def with_body(self, body: bytes) -> HttpAnswer:
         """Return the whole answer with a body that was read."""
-        return HttpAnswer(self.status, self.content_type, self._charset, body)
+        return HttpAnswer(
+            self.status, self.content_type, self._charset, body, self._hands_back
+        )
 
     def chunks(self) -> AsyncIterator[bytes]:
         """Return the body as it comes; nothing is read ahead of who takes it."""

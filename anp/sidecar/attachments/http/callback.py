@@ -1,8 +1,9 @@
 """An agent that takes calls at a URL of its own (kind `callback`).
 
 `POST {url}` with `{id, capability, input, caller: {did}, deadline}` is answered with
-`{output}`, or with 4xx or 5xx and `{error}`, a text or `{code, message}`. Without
-declared capabilities `GET {url}` has to answer `{capabilities: [...]}`.
+`{output}`, or with 4xx or 5xx and `{error}`, a text or `{code, message}`. An agent that
+hands the task back answers `{state: "rejected", message}`. Without declared
+capabilities `GET {url}` has to answer `{capabilities: [...]}`.
 
 An answer of 202 means that updates follow, at the URL and with the token that the call
 names. Answers to the agent's questions, and the end of a call for which nobody waits,
@@ -23,10 +24,12 @@ from binascii import Error as Base64Error
 from functools import partial
 from typing import Any
 
+from anp.interaction.states import TaskState
 from anp.sidecar.attachments.assignment import Assignment
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
+    HandedBack,
     ToolError,
 )
 from anp.sidecar.attachments.http.answers import HttpAnswer
@@ -169,6 +172,8 @@ class CallbackService(Service):
             said = answer.json() if answer.body else None
         except JsonError:
             said = None
+        if isinstance(said, dict) and said.get("state") == TaskState.REJECTED:
+            raise HandedBack(str(said.get("message") or said.get("reason") or ""))
         if answer.status >= 300:
             raise _refused(said) or error_of(answer)
         output = None

@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx2
 
 from anp.interaction.elements import Part
-from anp.sidecar.attachments.attachment import ToolError
+from anp.sidecar.attachments.attachment import HandedBack, ToolError
 from anp.sidecar.attachments.http.answers import HttpAnswer, OpenAnswer, is_json
 from anp.sidecar.attachments.http.bodies import MEDIA_TYPE
 from anp.sidecar.attachments.http.declared import wrap
@@ -224,6 +224,8 @@ def _is_words(media_type: str) -> bool:
 def error_of(answer: HttpAnswer) -> ToolError:
     """Return what a peer is told of an answer that is no success."""
     status = answer.status
+    if answer.hands_back and 400 <= status < 500:
+        return HandedBack(answer.reason(), code=status)
     if status in {401, 407}:
         # Whose secrets are wrong is no business of a peer.
         return ToolError(502, "the service did not accept the owner's secrets")

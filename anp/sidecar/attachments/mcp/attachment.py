@@ -19,9 +19,11 @@ from enum import Enum, auto
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from anp.interaction.states import TaskState
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
+    HandedBack,
     ToolError,
     report_progress,
 )
@@ -203,7 +205,7 @@ class McpAttachment(SupervisedAttachment):
                 )
                 return await operation.run(exchange, arguments)
         except MCPError as exc:
-            error = _tool_error(exc.code, exc.message)
+            error = _tool_error(exc.code, exc.message, exc.error.data)
             if isinstance(error, AttachmentError):
                 self._gone(session)
             raise error from None
@@ -455,13 +457,21 @@ class McpAttachment(SupervisedAttachment):
         return f"the MCP server failed: {text}{hint}"
 
 
-def _tool_error(code: int, message: str) -> Exception:
+def _tool_error(code: int, message: str, data: Any) -> Exception:
+    """Return the error of a call that a server or the client answered with one.
+
+    Args:
+        data: What the error says besides; the word `rejected`, alone or as a value of
+            an object, hands the task back.
+    """
     if message.startswith(NOT_SENT):
         return AttachmentError(message.removeprefix(NOT_SENT))
     if code == CONNECTION_CLOSED:
         return AttachmentError("the MCP server ended", may_have_run=True)
     if (code, message) == (INVALID_REQUEST, SESSION_GONE):
         return AttachmentError("the MCP server has forgotten us")
+    if TaskState.REJECTED in ([*data.values()] if isinstance(data, dict) else [data]):
+        return HandedBack(message)
     if code == INVALID_PARAMS:
         return ToolError(400, message)
     # A status of HTTP is one that the server chose; the codes of JSON-RPC are negative.

@@ -31,6 +31,7 @@ from anp.errors import LocalError
 from anp.sidecar.attachments.attachment import (
     AttachmentError,
     AttachmentLimits,
+    HandedBack,
     ToolError,
     report_progress,
 )
@@ -388,6 +389,8 @@ def _output(data: bytes, max_size: int) -> dict[str, Any]:
     output, error = frame.get("output"), frame.get("error")
     if isinstance(output, dict):
         return output
+    if isinstance(error, dict) and error.get("rejected") is True:
+        raise HandedBack(str(error.get("message")))
     if isinstance(error, dict) and isinstance(error.get("code"), int):
         raise ToolError(
             error["code"],

@@ -156,6 +156,13 @@ class Failure(Exception):
         self.ran = ran
 
 
+class HandedBack(BaseException):
+    """The function hands the task back; `Context.reject` raises it.
+
+    It is no `Exception`, so that a function which catches those does not keep it.
+    """
+
+
 # ---------------------------------------------------------------- numbers
 
 
@@ -694,6 +701,9 @@ class Context:
         self._ended = False
         self._room = WINDOW
         self._told = told
+        self.gave = False
+        "True when the caller was given a part of the result."
+
         self.live = bool(told.get("live"))
         self.joins = bool(told.get("joins")) or not self.live
         "True when somebody takes what comes before the answer."
@@ -734,6 +744,22 @@ class Context:
         """
         return self._answer(self._ask(text, schema, url)())
 
+    def reject(self, reason: str) -> typing.NoReturn:
+        """End the function and hand the task back undone, so that another does it.
+
+        Args:
+            reason: Words that the caller reads.
+
+        Raises:
+            RuntimeError: The caller was given a part of the result before.
+        """
+        self.check()
+        if self.gave:
+            raise RuntimeError(
+                "a part of the result was given, so the task cannot be handed back"
+            )
+        raise HandedBack(reason)
+
     def send_file(self, file: Any, name: str = "", media_type: str = "") -> Any:
         """Give the caller a file: a path in `folder`, bytes, or an open file."""
         self.wait_room()
@@ -759,6 +785,7 @@ class Context:
             file = file.data
         path = self._path_of(file, self.folder)
         told = {"path": path, "name": str(name), "mediaType": str(media_type)}
+        self.gave = True
         self._runner.send(self._number, {"file": told})
 
     def _path_of(self, file: Any, folder: pathlib.Path) -> str:
@@ -1249,7 +1276,7 @@ class Runner:
                 self.answer(number, function, context, value)
         except asyncio.CancelledError:
             self.fail(number, Failure(504, "cancelled"))
-        except Exception as exc:  # noqa: BLE001 -- whatever it raises is the answer
+        except (Exception, HandedBack) as exc:  # noqa: BLE001 -- whatever it raises
             self.fail(number, exc)
         finally:
             self.running.pop(number, None)
@@ -1301,6 +1328,7 @@ class Runner:
             kind = (
                 "file" if isinstance(item, BYTES) or is_file(type(item)) else "update"
             )
+            context.gave = True
             self.send(number, {kind: encoded})
         if context.joins:
             items.append(encoded)
@@ -1345,9 +1373,14 @@ class Runner:
             code = 500
         if not isinstance(words, str):
             words = f"{type(error).__name__}: {error}"
+        rejected = isinstance(error, HandedBack)
+        if rejected:
+            code, words, meant = 409, str(error), True
         ran = not isinstance(error, Failure) or error.ran
         text = words.encode("utf-8", "replace").decode()[:MAX_MESSAGE]
         told = {"code": code, "message": text, "meant": meant, "ran": ran}
+        if rejected:
+            told["rejected"] = True
         self.send(number, {"error": told})
 
     def send(self, number: int, frame: dict[str, Any]) -> None:

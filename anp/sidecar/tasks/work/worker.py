@@ -378,7 +378,7 @@ class Worker:
         except CapabilityFailed as exc:
             await self._report.end(notes)
             return await self._over(
-                TaskState.FAILED,
+                TaskState.REJECTED if exc.handed_back else TaskState.FAILED,
                 code=str(exc.code)[:64],
                 reason=str(exc.message)[:500],
                 may_have_run=exc.ran or was_started,
