@@ -16,6 +16,9 @@ from anp.identity.dids import agent_name
 from anp.interaction.elements import Task, TaskChange
 from anp.interaction.plan import Subtask, TaskPlan
 from anp.interaction.states import TaskState
+from anp.protocols.a2a.words import A2A_URIS
+from anp.protocols.envelope import ENVELOPE_TASKS_URI
+from anp.protocols.gbz.words import GBZ_URI
 from anp.sidecar.api.app import make_app
 from anp.sidecar.api.guard import Door
 from anp.sidecar.calls.call import CallRequest
@@ -356,11 +359,12 @@ async def test_an_agent_hands_a_task_back_and_the_next_candidate_does_it(
             found = await ended(caller, api, whole)
             assert (found["state"], found["may_have_run"]) == ("rejected", False)
             assert found["reason"].startswith("nobody took it: one: one is not three")
-            single = await started(
-                api, peer="one", capability="weather.choosy", input={"by": "three"}
-            )
-            found = await ended(caller, api, single)
-            assert (found["state"], found["reason"]) == ("rejected", "one is not three")
+            for uri in (GBZ_URI, ENVELOPE_TASKS_URI, *A2A_URIS):
+                single = {"peer": "one", "protocol": uri, "input": {"by": "three"}}
+                single["capability"] = "weather.choosy"
+                found = await ended(caller, api, await started(api, **single))
+                assert (found["state"], found["may_have_run"]) == ("rejected", False)
+                assert found["reason"] == "one is not three"
             # Those that are only away have handed nothing back.
             gone = await started(api, candidates=["none", "never"], capability="c")
             found = await ended(caller, api, gone)

@@ -115,7 +115,6 @@ class TaskAtPeer:
         is_over = is_terminal(update.state)
         if update.state == TaskState.COMPLETED and parts:
             await self._post(parts, MessagePurpose.RESULT, final=False)
-        # A task that is submitted may be rejected, which one that is accepted is not.
         if not same_state(update.state, self.state):
             was_taken = self.state != TaskState.REQUESTED
             had_begun = is_started(self.state)
@@ -124,13 +123,15 @@ class TaskAtPeer:
                 taken = TaskChange(task=self.task.id, state=TaskState.ACCEPTED)
                 await self.change(taken)
             code = said.metadata.get("code") if said is not None else None
+            # What gave a part of its result is not handed back any more (GBZ-62).
+            is_rejected = update.state == TaskState.REJECTED
+            state = TaskState.FAILED if is_rejected and self.parts else update.state
             # A peer that does not say it may have done anything by then.
-            may_have_run = update.metadata.get("mayHaveRun", had_begun) is True
+            said_nothing = had_begun and state != TaskState.REJECTED
+            may_have_run = update.metadata.get("mayHaveRun", said_nothing) is True
             change = TaskChange(
                 task=self.task.id,
-                state=TaskState.FAILED
-                if was_taken and update.state == TaskState.REJECTED
-                else update.state,
+                state=state,
                 code=code[:64] if isinstance(code, str) else "",
                 reason=words[:500] if is_over else "",
                 may_have_run=may_have_run and is_over,
