@@ -184,7 +184,10 @@ class Daemon:
             publish=self.events.publish,
         )
         self.group_agent = GroupAgent(
-            self.groups, self.capability_calls, name=config.groups.agent
+            self.groups,
+            self.capability_calls,
+            folders=lambda: self.tasks.folders,
+            name=config.groups.agent,
         )
         self.group_presets = GroupPresets(
             self.groups, self.finder, config.group, own=self.identities.canonical

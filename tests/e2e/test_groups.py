@@ -29,17 +29,27 @@ from anp.sidecar.tasks.known import Maker
 from tests.clauses import clause
 from tests.waiting import until
 
+FUNCTIONS = """
+from pathlib import Path
+
+
+def twice(number: int) -> dict[str, int]:
+    return {"twice": number * 2}
+
+
+def size(scan: Path) -> dict[str, str]:
+    return {scan.name: scan.read_text()}
+"""
+
 
 def daemon(folder: Path, name: str, **flags: Any) -> Daemon:
     home = Home(folder / name)
     home.create()
-    (folder / "group_functions.py").write_text(
-        "def twice(number: int) -> dict[str, int]:\n    return {'twice': number * 2}\n"
-    )
+    (folder / "group_functions.py").write_text(FUNCTIONS)
     spec = AttachmentSpec(
         kind="python",
         name="twice",
-        target="group_functions:twice",
+        target="group_functions",
         cwd=folder,
         expose=("*",),
     )
@@ -158,11 +168,23 @@ async def test_a_task_for_a_group_is_done_by_the_first_that_accepts_it(
             assert message["parts"][0]["value"] == {"twice": 8}
             doers = {one.identities.canonical for one in (b, c)}
             assert message["metadata"]["executor"] in doers
+            # A file is in its place there, or the offer comes back with the reason.
+            scan = {"bytes": "aGVsbG8=", "name": "scan"}
+            found = await end_of(capability="twice.size", parts=[scan])
+            assert found["messages"][0]["parts"][0]["text"] == "hello"
+            given = {"input": {"number": 4}, "parts": [scan]}
+            found = await end_of(capability="twice.twice", **given)
+            assert (found["state"], found["may_have_run"]) == ("rejected", False)
+            assert "no place for the file 'scan'" in found["reason"]
+            large = scan | {"bytes": "A" * 100_000}
+            found = await end_of(capability="twice.size", parts=[large])
+            assert (found["state"], found["may_have_run"]) == ("failed", False)
+            assert "at most 65536" in found["reason"]
             # What nobody can do is taken back, and was nobody's.
             found = await end_of(capability="none.such", text="please")
             assert (found["state"], found["may_have_run"]) == ("failed", False)
             assert "no member accepted it" in found["reason"]
-            (offer,) = a.groups._hubs[group].machine.offers.all[1:]
+            offer = a.groups._hubs[group].machine.offers.all[-1]
             assert (offer.executor, offer.state) == ("", "canceled")
 
 

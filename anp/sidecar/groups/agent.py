@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -28,10 +28,12 @@ from anp.interaction.elements import (
     Task,
     TaskChange,
 )
-from anp.interaction.errors import InteractionError
+from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.member_state import MemberState
 from anp.interaction.operations import TaskCancel, TaskUpdate
 from anp.interaction.states import TaskState
+from anp.sidecar.files.call_folder import CallFolders
+from anp.sidecar.files.transfers import FileFailed
 from anp.sidecar.groups.frames import is_of_task, message_of, work_of
 from anp.sidecar.groups.reception import NoGroup
 from anp.sidecar.groups.service import GroupService
@@ -39,9 +41,11 @@ from anp.sidecar.groups.shelf import SEALED, StoredEvent
 from anp.sidecar.groups.standing import KnownGroup
 from anp.sidecar.offer.capability_calls import MAX_VALUES, CapabilityCalls
 from anp.sidecar.offer.gate import ApprovalPending
+from anp.sidecar.offer.task_arguments import UnfitPartsError, lay_files
 from anp.sidecar.offer.ways import WayIn
 from negotiation.errors import CapabilityFailed
 from negotiation.natural import text_argument
+from negotiation.need import Capability
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +54,9 @@ ANSWERS: Final = "answers"
 
 AT_A_TIME: Final = 16
 "Messages of one group that the agent has at a time; those above are not handed over."
+
+FILES: Final = frozenset({PartKind.BYTES, PartKind.URI})
+"Kinds of parts that become an argument by their name, in the folder of the call."
 
 WORD_CHECK: Final = 1.0
 "Seconds between two looks for the owner's word about a message."
@@ -80,15 +87,22 @@ class GroupAgent:
     """Has capabilities answer messages and do offered tasks of groups."""
 
     def __init__(
-        self, groups: GroupService, capabilities: CapabilityCalls, *, name: str
+        self,
+        groups: GroupService,
+        capabilities: CapabilityCalls,
+        *,
+        folders: Callable[[], CallFolders],
+        name: str,
     ) -> None:
         """Begin with nothing; `look` follows the groups.
 
         Args:
+            folders: Returns what makes the folder for the files of a call.
             name: Full name of the capability for messages; empty for none.
         """
         self._groups = groups
         self._capabilities = capabilities
+        self._folders = folders
         self._name = name
         self._following: dict[str, asyncio.Task[None]] = {}
         self._at_work: dict[str, set[asyncio.Task[None]]] = {}
@@ -263,6 +277,11 @@ class GroupAgent:
         try:
             await self._groups.say(name, TaskUpdate(session=name, content=end))
         except (InteractionError, CallError) as exc:
+            code = exc.code if isinstance(exc, InteractionError) else None
+            if end.state == TaskState.REJECTED and code is InteractionFault.STATE:
+                # An older hub takes no task back that was accepted.
+                await self._report(name, replace(end, state=TaskState.FAILED))
+                return
             logger.info("end of a task not told group=%s reason=%s", name, exc)
         self._offers.pop((name, end.task), None)
         await self._groups.note_at_work(name, end.task, is_begun=False)
@@ -310,7 +329,19 @@ class GroupAgent:
             raise CapabilityFailed(
                 "403", "the capability is not exposed to this peer", ran=False
             )
-        arguments = _arguments(parts, text_argument(capability))
+        arguments = _arguments(parts, capability)
+        if all(one.kind not in FILES for one in parts):
+            return await self._asked(peer, name, arguments)
+        about = Task(id="", session="", requester=peer, executor="", capability=name)
+        async with self._folders().of_call("", about) as folder:
+            try:
+                arguments = await folder.fill(arguments)
+            except FileFailed as exc:
+                raise _misfit(str(exc)) from exc
+            return await self._asked(peer, name, arguments)
+
+    async def _asked(self, peer: str, name: str, arguments: dict[str, Any]) -> Any:
+        """Call a capability as soon as the gate, or the owner, lets it through."""
         clock = asyncio.get_running_loop().time
         ends = clock() + WORD_WAIT
         while True:
@@ -346,19 +377,34 @@ def _joined(known: KnownGroup) -> int:
     return next((one.since for one in members if one.id == known.own), 0)
 
 
-def _arguments(parts: Sequence[Part], argument: str | None) -> dict[str, Any]:
-    """Return the arguments that a message has for a capability.
+def _arguments(parts: Sequence[Part], capability: Capability) -> dict[str, Any]:
+    """Return the arguments that a message has for a capability, files among them.
 
     Raises:
-        CapabilityFailed: It has none.
+        CapabilityFailed: It has none, or a file for which there is no place.
     """
-    for part in parts:
-        if part.kind is PartKind.JSON and isinstance(part.content, dict):
-            return part.content
+    files = [one for one in parts if one.kind in FILES]
     texts = [str(one.content) for one in parts if one.kind is PartKind.TEXT]
-    if argument is None or not texts:
-        raise CapabilityFailed("400", "the message has no arguments", ran=False)
-    return {argument: "\n".join(texts)}
+    argument = text_argument(capability)
+    objects = [
+        one.content
+        for one in parts
+        if one.kind is PartKind.JSON and isinstance(one.content, dict)
+    ]
+    if not (objects or files or (texts and argument is not None)):
+        raise _misfit("the message has no arguments")
+    words = {argument: "\n".join(texts)} if texts and argument is not None else {}
+    arguments = {**words, **(objects[0] if objects else {})}
+    try:
+        lay_files(arguments, files, capability)
+    except UnfitPartsError as exc:
+        raise _misfit(str(exc)) from exc
+    return arguments
+
+
+def _misfit(reason: str) -> CapabilityFailed:
+    """Return the error by which an offer goes back whose contents do not fit."""
+    return CapabilityFailed("400", reason, ran=False, handed_back=True)
 
 
 def _parts_of(output: Any) -> list[Part]:

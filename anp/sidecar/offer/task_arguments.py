@@ -55,13 +55,25 @@ def arguments_of(task: Task, capability: Capability) -> dict[str, Any]:
     parts = contents_of(task.messages)
     files = [part for part in parts if part.kind in (PartKind.BYTES, PartKind.URI)]
     arguments = _values(parts, capability, has_files=bool(files))
+    lay_files(arguments, files, capability)
     properties = _properties(capability)
-    for file in files:
-        _lay(arguments, properties, LaidFile(file, as_path=False))
     for laid in _results(task):
         with suppress(UnfitPartsError):
             _lay(arguments, properties, laid)
     return arguments
+
+
+def lay_files(
+    arguments: dict[str, Any], files: Iterable[Part], capability: Capability
+) -> None:
+    """Put files among the arguments, where the input schema of a capability has them.
+
+    Raises:
+        UnfitPartsError: There is no place for one of them.
+    """
+    properties = _properties(capability)
+    for file in files:
+        _lay(arguments, properties, LaidFile(file, as_path=False))
 
 
 def further_parts(task: Task, arguments: Mapping[str, Any]) -> list[Part]:

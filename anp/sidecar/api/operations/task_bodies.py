@@ -349,7 +349,13 @@ def _part(body: PartBody, upload: Callable[[str], KeptFile | None] | None) -> Pa
     if _given(body) != 1:
         raise ApiError(400, "a part has one of text, value, bytes, file and uri")
     if body.file is not None:
-        kept = None if upload is None else upload(body.file)
+        if upload is None:
+            raise ApiError(
+                400,
+                "an uploaded file goes with a task for one peer; for candidates, a "
+                "group or a part give its `bytes`",
+            )
+        kept = upload(body.file)
         if kept is None:
             raise ApiError(404, "there is no such upload, or not any more")
         return kept.part

@@ -71,6 +71,7 @@ async def answering(node: Node) -> AsyncIterator[FakeCalls]:
     agent = GroupAgent(
         node.groups,
         calls,  # type: ignore[arg-type]  # all that it uses of it
+        folders=None,  # type: ignore[arg-type]  # no message here has files
         name="echo.say",
     )
     agent.look()
