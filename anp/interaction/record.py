@@ -159,7 +159,12 @@ class SessionRecord:
     def is_busy(self) -> bool:
         """True while a restart has something to do for the session."""
         waits = any(not one.done for one in self.pushes.values())
-        return waits or bool(self._unfinished) or any(self._unacknowledged.values())
+        return waits or bool(self._unfinished) or self.has_untold
+
+    @property
+    def has_untold(self) -> bool:
+        """True while a peer has not acknowledged all that it is to know."""
+        return any(self._unacknowledged.values())
 
     @property
     def unfinished(self) -> list[Task]:

@@ -365,6 +365,10 @@ async def test_an_agent_hands_a_task_back_and_the_next_candidate_does_it(
                 found = await ended(caller, api, await started(api, **single))
                 assert (found["state"], found["may_have_run"]) == ("rejected", False)
                 assert found["reason"] == "one is not three"
+            # A task takes a name as a call does: short, and in any spelling.
+            short = {"peer": "one", "capability": "Choosy", "input": {"by": "one"}}
+            found = await ended(caller, api, await started(api, **short))
+            assert found["state"] == "completed"
             # Those that are only away have handed nothing back.
             gone = await started(api, candidates=["none", "never"], capability="c")
             found = await ended(caller, api, gone)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anp.errors import CallError
+from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import Message
 from anp.interaction.triggers.watch import time_text
 from anp.sidecar.daemon import Daemon
@@ -132,6 +132,15 @@ async def test_the_peer_watches_and_does_the_task(tmp_path: Path) -> None:
                 found = await service.find(kept.id)
                 assert found.ended == "refused"
                 assert reason in found.reason
+            # Whoever waits for the first word reads the reason at once.
+            with pytest.raises(CallError, match="at least 60 s") as caught:
+                await service.given.answered(await give({"type": "time", "every": 1}))
+            assert caught.value.kind is ErrorKind.NEGOTIATION_REJECTED
+            kept = await give(FAILED)
+            await service.given.answered(kept)
+            assert len(theirs(provider)) == 1
+            await service.cancel(kept.id)
+            await until(lambda: not theirs(provider))
         assert not theirs(provider)
 
 

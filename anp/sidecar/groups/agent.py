@@ -224,13 +224,13 @@ class GroupAgent:
 
     def _consider(self, name: str, event: StoredEvent, task: Task) -> None:
         """Accept an offer if we can do it."""
-        capability = task.capability or self._name
+        wanted = task.capability or self._name
         peer = self._speaker(name, event)
-        is_known = self._capabilities.gate.find(WayIn.GROUP, peer, capability)
-        if is_known is None or len(self._at_work.get(name, ())) >= AT_A_TIME:
+        known = self._capabilities.gate.named(WayIn.GROUP, peer, wanted)
+        if known is None or len(self._at_work.get(name, ())) >= AT_A_TIME:
             return
         parts = tuple(part for one in task.messages for part in one.parts)
-        offer = _Offer(task.id, capability, peer, parts)
+        offer = _Offer(task.id, known.name, peer, parts)
         self._offers[name, task.id] = offer
         self._begin(name, self._accept(name, offer))
 

@@ -135,7 +135,7 @@ class CapabilityCalls:
 
     def is_repeatable(self, name: str, peer: str) -> bool:
         """True if a second call of `name` for a peer does no more than the first."""
-        capability = self.gate.find(WayIn.REPAIR, peer, name)
+        capability = self.gate.named(WayIn.REPAIR, peer, name)
         return capability is not None and (
             capability.read_only or capability.idempotent
         )

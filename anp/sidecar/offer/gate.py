@@ -21,7 +21,7 @@ from cache.records.records import HalfRecord
 from cache.store import Store
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.need import Capability
-from negotiation.rules.names import unnamed_effects
+from negotiation.rules.names import of_name, unnamed_effects
 
 logger = logging.getLogger(__name__)
 
@@ -140,6 +140,17 @@ class Gate:
             return self.exposure.capability(name, peer)
         found = self.offered(way, peer)
         return next((one for one in found if one.name == name), None)
+
+    def named(self, way: WayIn, peer: str, name: str) -> Capability | None:
+        """Return what `find` does, also by a name in the spelling that calls may have.
+
+        A short name has to be that of one capability alone.
+        """
+        found = self.find(way, peer, name)
+        if found is None:
+            several = of_name(name, self.offered(way, peer))
+            found = several[0] if len(several) == 1 else None
+        return found
 
     def without_word(self, way: WayIn, peer: str | None) -> tuple[Capability, ...]:
         """Return the capabilities that a peer may use before the owner is asked."""

@@ -64,6 +64,12 @@ FIELDS: Final = (
 OCCASION: Final = "occasion"
 "Field that names the argument which gets the occasion."
 
+FIRST_WORD: Final = 5.0
+"Seconds for which the maker of a subscription waits for its peer's yes or no."
+
+WORD_CHECK: Final = 0.05
+"Seconds between two looks for that word; so long a refusal may take to be noted."
+
 MAX_NAME: Final = 200
 "Characters of that name."
 
@@ -202,7 +208,7 @@ class PeerSubscriptions:
         give = whole.get(OCCASION, "")
         if not isinstance(give, str) or len(give) > MAX_NAME:
             raise InteractionError(InteractionFault.INVALID, "occasion is no name")
-        if task.capability and not self._gate.find(WayIn.TASK, peer, task.capability):
+        if task.capability and not self._gate.named(WayIn.TASK, peer, task.capability):
             raise InteractionError(
                 InteractionFault.NOT_ALLOWED, "no such capability for you here"
             )
@@ -268,6 +274,9 @@ class GivenSubscriptions:
         self._clock = clock
         self._by_log: dict[str, str] = {}
         self._agents: dict[str, str] = {}
+        self._refusals: dict[str, str] = {}
+        "Reasons by the sessions of which somebody waits for the first word."
+
         self._lock = asyncio.Lock()
 
     @property
@@ -307,6 +316,29 @@ class GivenSubscriptions:
             await self._tasks.sessions.apply(kept.log, act)
         return kept
 
+    async def answered(self, kept: Kept) -> None:
+        """Wait until the peer took one that was given, or is away for some seconds.
+
+        Raises:
+            CallError: `negotiation_rejected`, the peer refuses it; with the reason.
+        """
+        log, sessions = kept.log, self._tasks.sessions
+        self._refusals[log] = kept.reason
+        try:
+            async with asyncio.timeout(FIRST_WORD):
+                # Answers come in many places; nobody tells of this one alone.
+                while (await sessions.conversation(log)).has_untold:  # noqa: ASYNC110
+                    await asyncio.sleep(WORD_CHECK)
+            await asyncio.sleep(WORD_CHECK)
+        except TimeoutError:
+            logger.info("subscription not answered yet id=%s", kept.id)
+        finally:
+            reason = self._refusals.pop(log)
+        if reason:
+            raise CallError(
+                ErrorKind.NEGOTIATION_REJECTED, f"the peer refuses it: {reason}"
+            )
+
     async def cancel(self, kept: Kept) -> Kept:
         """End one here and at the peer."""
         act = partial(_unsubscribe, kept.name)
@@ -316,6 +348,8 @@ class GivenSubscriptions:
     async def refused(self, log: str, reason: str) -> None:
         """Take note that the peer refused what a session carries."""
         name = self._by_log.get(log)
+        if log in self._refusals:
+            self._refusals[log] = reason[:500]
         if name is not None:
             logger.info("subscription refused id=%s reason=%r", name, reason[:200])
             await self._change(name, ended=Ended.REFUSED, reason=reason[:500])

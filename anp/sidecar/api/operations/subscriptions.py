@@ -254,7 +254,11 @@ class SubscriptionOperations:
     async def create_subscription(
         self, request: Request, body: SubscriptionBody
     ) -> Response:
-        """Have times, events or places start a task; it goes on by itself."""
+        """Have times, events or places start a task; it goes on by itself.
+
+        One that a peer is to watch waits up to 5 s for the peer's word: what the peer
+        refuses is an error with its reason.
+        """
         by_owner = scope_of(request) is LocalScope.OWNER
         order = Order(
             peer=body.peer,
@@ -272,6 +276,8 @@ class SubscriptionOperations:
             )
         except InteractionError as exc:
             raise CallError(ErrorKind.USAGE, exc.text) from exc
+        if body.watcher == "peer":
+            await self._service.given.answered(kept)
         return JsonAnswer(
             _view(kept),
             status_code=201,

@@ -457,7 +457,7 @@ class McpAttachment(SupervisedAttachment):
         return f"the MCP server failed: {text}{hint}"
 
 
-def _tool_error(code: int, message: str, data: Any) -> Exception:
+def _tool_error(code: int, message: str, data: Any = None) -> Exception:
     """Return the error of a call that a server or the client answered with one.
 
     Args:

@@ -447,7 +447,8 @@ class Worker:
                 await asyncio.sleep(APPROVAL_CHECK)
 
     def _find(self) -> Capability | None:
-        return self._capabilities.gate.find(self._way, self.peer, self._task.capability)
+        name = self._task.capability
+        return self._capabilities.gate.named(self._way, self.peer, name)
 
     async def _refuse(
         self, state: str, code: str, reason: str, *, later: str = ""

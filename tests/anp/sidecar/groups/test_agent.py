@@ -39,7 +39,9 @@ class FakeCalls:
         self.hidden: set[str] = set()
         self.pending = 0
         self.heard: list[tuple[str, dict[str, Any]]] = []
-        self.gate = SimpleNamespace(find=self._find, offered=lambda way, peer: (1,))
+        self.gate = SimpleNamespace(
+            find=self._find, named=self._find, offered=lambda way, peer: (1,)
+        )
 
     def _find(self, way: WayIn, peer: str, name: str) -> Capability | None:
         assert (way, name) == (WayIn.GROUP, "echo.say")
