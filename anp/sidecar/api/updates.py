@@ -40,7 +40,7 @@ class UpdateBody:
         Literal["progress", "message", "ask", "part", "completed", "failed", "rejected"]
         | None
     ) = None
-    "What it is; it may be left out with a `state`."
+    "Kind of the update; an update with a `state` may leave it out."
 
     state: Literal["rejected"] | None = None
     "The agent hands the task back, which it has not done: the same as that `type`."

@@ -1,11 +1,11 @@
 """Runs the owner's Python functions in the owner's interpreter.
 
-Started by `python_child.py` as a script: `python python_runner.py FD MAX TARGET`. It
+Started by `child.py` as a script: `python runner.py FD MAX TARGET`. It
 is one file, however long, so that nothing of our installation is on its path; it
 imports nothing but the standard library and runs on Python 3.9 and later, which need
 not be the daemon's. A frame on the socket FD is a header, big-endian: four bytes of
 length and eight of call id, and then that many bytes of JSON, at most MAX;
-`python_child.py` has what they say.
+`child.py` has what they say.
 """
 
 from __future__ import annotations
@@ -156,14 +156,8 @@ class Failure(Exception):
         self.ran = ran
 
 
-class HandedBack(BaseException):
-    """The function hands the task back; `Context.reject` raises it.
-
-    It is no `Exception`, so that a function which catches those does not keep it.
-    """
-
-
-# ---------------------------------------------------------------- numbers
+class TaskReturned(BaseException):
+    """The function hands the task back; no `except Exception` keeps that from us."""
 
 
 class ExactFloat(float):
@@ -269,9 +263,6 @@ def written(frame: dict[str, Any]) -> bytes:
         made.write(b'"')
     made.write(b"}}")
     return made.getvalue()
-
-
-# ---------------------------------------------------------------- type hints
 
 
 def bare(hint: Any) -> tuple[Any, str | None]:
@@ -461,9 +452,6 @@ def add_default(schema: Schema, default: Any) -> None:
     except ValueError:
         return
     schema["default"] = value
-
-
-# ---------------------------------------------------------------- values
 
 
 def decode(value: Any, hint: Any, where: str) -> Any:
@@ -673,9 +661,6 @@ def encode_key(key: Any) -> str:
     raise ValueError(f"{type(key).__name__} is no name of a JSON object")
 
 
-# ---------------------------------------------------------------- functions
-
-
 def is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
     """Tell whether a parameter wants the context of the call, by its type's name.
 
@@ -745,20 +730,10 @@ class Context:
         return self._answer(self._ask(text, schema, url)())
 
     def reject(self, reason: str) -> typing.NoReturn:
-        """End the function and hand the task back undone, so that another does it.
-
-        Args:
-            reason: Words that the caller reads.
-
-        Raises:
-            RuntimeError: The caller was given a part of the result before.
-        """
-        self.check()
+        """End the function and hand the task back, which nothing was done of yet."""
         if self.gave:
-            raise RuntimeError(
-                "a part of the result was given, so the task cannot be handed back"
-            )
-        raise HandedBack(reason)
+            raise RuntimeError("what gave a part of its result cannot be handed back")
+        raise TaskReturned(reason)
 
     def send_file(self, file: Any, name: str = "", media_type: str = "") -> Any:
         """Give the caller a file: a path in `folder`, bytes, or an open file."""
@@ -965,9 +940,7 @@ class Function:
 
     def join(self, items: list[Any]) -> dict[str, Any]:
         """Return the output of a call that gets all that was yielded at once."""
-        if self.joins_text:
-            return {"result": "".join(items)}
-        return {"result": items}
+        return {"result": "".join(items) if self.joins_text else items}
 
     def bind(self, arguments: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return positional and keyword arguments.
@@ -1001,13 +974,11 @@ class Function:
         self, context: Context, positional: list[Any], named: dict[str, Any]
     ) -> None:
         """Put the context among the arguments, if the function takes one."""
-        if self.context is None:
-            return
-        if self.context.kind is self.context.POSITIONAL_ONLY:
-            before = self.parameters.index(self.context)
-            positional.insert(before, context)
-        else:
-            named[self.context.name] = context
+        wanted = self.context
+        if wanted is not None and wanted.kind is wanted.POSITIONAL_ONLY:
+            positional.insert(self.parameters.index(wanted), context)
+        elif wanted is not None:
+            named[wanted.name] = context
 
     def result(self, value: Any) -> dict[str, Any]:
         """Return the output for what the function returned."""
@@ -1075,9 +1046,6 @@ def module_functions(module: types.ModuleType) -> list[Function]:
     if not found:
         raise TypeError(f"module {module.__name__} defines no public function")
     return found
-
-
-# ---------------------------------------------------------------- the channel
 
 
 class Runner:
@@ -1276,7 +1244,7 @@ class Runner:
                 self.answer(number, function, context, value)
         except asyncio.CancelledError:
             self.fail(number, Failure(504, "cancelled"))
-        except (Exception, HandedBack) as exc:  # noqa: BLE001 -- whatever it raises
+        except (Exception, TaskReturned) as exc:  # noqa: BLE001 -- whatever it raises
             self.fail(number, exc)
         finally:
             self.running.pop(number, None)
@@ -1363,8 +1331,9 @@ class Runner:
         An exception whose `caller_message` is a string is a deliberate error: these
         words go to the caller, and no others do unless the owner says so.
         """
-        code = getattr(error, "code", None)
-        words = getattr(error, "caller_message", None)
+        rejected = isinstance(error, TaskReturned)
+        code = 409 if rejected else getattr(error, "code", None)
+        words = str(error) if rejected else getattr(error, "caller_message", None)
         meant = isinstance(words, str)
         if not isinstance(code, int) or isinstance(code, bool):
             # Most documents have no place for a code in words: it precedes the words.
@@ -1373,15 +1342,10 @@ class Runner:
             code = 500
         if not isinstance(words, str):
             words = f"{type(error).__name__}: {error}"
-        rejected = isinstance(error, HandedBack)
-        if rejected:
-            code, words, meant = 409, str(error), True
         ran = not isinstance(error, Failure) or error.ran
         text = words.encode("utf-8", "replace").decode()[:MAX_MESSAGE]
         told = {"code": code, "message": text, "meant": meant, "ran": ran}
-        if rejected:
-            told["rejected"] = True
-        self.send(number, {"error": told})
+        self.send(number, {"error": {**told, "rejected": rejected}})
 
     def send(self, number: int, frame: dict[str, Any]) -> None:
         """Write one frame.
