@@ -461,7 +461,7 @@ def test_a_task_at_work_is_handed_back_also_to_a_peer_that_knows_no_such_way() -
     pump(alice, bob)
     bob.do(lambda one: one.report("t", TaskState.WORKING, wall_now=NOW))
     pump(alice, bob)
-    said = {"code": "409", "reason": "not mine"}
+    said: dict[str, Any] = {"code": "409", "reason": "not mine"}
     bob.do(lambda one: one.report("t", TaskState.REJECTED, wall_now=NOW, **said))
     (send,) = bob.outgoing
     refusal = RefusedOperation(session="s", ref=send.ref, code="state", text="no")

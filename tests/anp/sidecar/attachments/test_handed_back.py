@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +24,7 @@ from tests.anp.sidecar.attachments.python.test_child import attached as function
 from tests.anp.sidecar.attachments.python.test_child import call as call_function
 from tests.anp.sidecar.attachments.python.test_child import write
 from tests.anp.sidecar.attachments.python.test_streaming import Taker, taking
-from tests.anp.sidecar.attachments.web import answer, attached, call, serving
+from tests.anp.sidecar.attachments.web import Asked, answer, attached, call, serving
 from tests.clauses import clause
 
 GO = (DeclaredCapability(name="go"),)
@@ -86,7 +87,7 @@ async def test_a_service_hands_back_by_a_header_and_by_no_status_alone(
     for more in ({"Anpd_Task": "rejected"}, {}):
         raw = answer(said, status, "application/json", **more)
         async with (
-            serving(lambda _, raw=raw: raw) as web,
+            serving(partial(_always, raw)) as web,
             attached("http", web.url, capabilities=GO) as my,
         ):
             with pytest.raises(ToolError) as caught:
@@ -158,6 +159,10 @@ def test_an_a2a_agent_hands_back_until_it_gave_an_artifact() -> None:
     record.add(given)
     record.add(rejected)
     assert type(failure_of(record)) is ToolError
+
+
+def _always(raw: bytes, asked: Asked) -> bytes:
+    return raw
 
 
 class Told:
