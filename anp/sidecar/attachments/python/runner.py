@@ -38,6 +38,7 @@ import io
 import json
 import os
 import pathlib
+import runpy
 import socket
 import struct
 import tempfile
@@ -75,13 +76,8 @@ WRAPPERS = {"Final", "NotRequired", "ReadOnly", "Required"}
 MISSING = object()
 Schema = dict[str, Any]
 
-SCALARS = {
-    bool: {"type": "boolean"},
-    int: {"type": "integer"},
-    float: {"type": "number"},
-    str: {"type": "string"},
-    NONE: {"type": "null"},
-}
+KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", NONE: "null"}
+SCALARS = {kind: {"type": name} for kind, name in KINDS.items()}
 "Types that JSON has itself."
 
 TEXTS = {
@@ -94,14 +90,11 @@ TEXTS = {
 }
 "Types that travel as strings: their `format`, and how a string becomes one."
 
-ARRAYS = {
-    list: list,
-    set: set,
-    frozenset: frozenset,
-    collections.abc.Sequence: list,
-    collections.abc.Iterable: list,
-    collections.abc.Set: set,
-}
+ARRAYS = {list: list, set: set, frozenset: frozenset, collections.abc.Set: set}
+ARRAYS |= dict.fromkeys((collections.abc.Sequence, collections.abc.Iterable), list)
+RESULT = object()
+"Stands outermost among the types around one in what a function returns."
+
 FILE: Schema = {
     "type": "object",
     "properties": {
@@ -134,9 +127,7 @@ OBJECTS = {dict, collections.abc.Mapping, collections.abc.MutableMapping}
 class BadValue(ValueError):
     """A value does not fit its type hint, or its limit; the caller may read how."""
 
-    @property
-    def caller_message(self) -> str:
-        return str(self)
+    caller_message = property(str)
 
 
 class CallCancelled(Exception):
@@ -206,19 +197,9 @@ class ExactEncoder(json.JSONEncoder):
         if not ExactFloat.used:
             return super().iterencode(o, _one_shot)
         module: Any = json.encoder
-        write = module._make_iterencode(
-            None,
-            self.default,
-            module.encode_basestring,
-            None,
-            number_text,
-            self.key_separator,
-            self.item_separator,
-            False,
-            False,
-            _one_shot,
-        )
-        return write(o, 0)
+        write = (None, self.default, module.encode_basestring, None, number_text)
+        form = (self.key_separator, self.item_separator, False, False, _one_shot)
+        return module._make_iterencode(*write, *form)(o, 0)
 
 
 def number_text(value: float) -> str:
@@ -293,11 +274,8 @@ def hints_of(thing: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(thing, include_extras=True)
     except Exception:  # noqa: BLE001 -- names that exist for type checkers only
-        return {
-            name: hint
-            for name, hint in getattr(thing, "__annotations__", {}).items()
-            if not isinstance(hint, str)
-        }
+        found = getattr(thing, "__annotations__", {}).items()
+        return {name: hint for name, hint in found if not isinstance(hint, str)}
 
 
 @functools.cache
@@ -335,6 +313,17 @@ def is_file(hint: Any) -> bool:
     fields = fields_of(hint)
     data = fields.get("data")
     return data is not None and is_bytes(bare(data[0])[0]) and "media_type" in fields
+
+
+def is_model(hint: Any) -> bool:
+    """Tell whether a type is a model of pydantic, by a method of all its versions."""
+    return isinstance(hint, type) and hasattr(hint, "parse_obj")
+
+
+@functools.cache
+def models() -> Any:
+    file = pathlib.Path(__file__).with_name("models.py")
+    return types.SimpleNamespace(**runpy.run_path(str(file)))
 
 
 def is_large_or_path(value: Any) -> bool:
@@ -394,6 +383,8 @@ def plain_schema(hint: Any, inside: tuple[Any, ...]) -> Schema:
         is_typed_dict(hint) or dataclasses.is_dataclass(hint)
     ):
         return record_schema(hint, inside)
+    if is_model(hint):
+        return dict(models().schema_of(hint, is_result=RESULT in inside))
     return {}
 
 
@@ -503,6 +494,8 @@ def decode(value: Any, hint: Any, where: str) -> Any:
         }
     if is_typed_dict(hint) or dataclasses.is_dataclass(hint):
         return decode_record(value, hint, where)
+    if is_model(hint):
+        return models().read(hint, value, where, BadValue)
     return value
 
 
@@ -560,10 +553,8 @@ def decode_choice(value: Any, choices: Iterable[Any], where: str) -> Any:
 
 def decode_tuple(value: Any, args: tuple[Any, ...], where: str) -> tuple[Any, ...]:
     expect(isinstance(value, list), value, where, "an array")
-    if not args:
-        return tuple(value)
-    if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(decode(v, args[0], f"{where}[{n}]") for n, v in enumerate(value))
+    if not args or (len(args) == 2 and args[1] is Ellipsis):
+        args = (args or (Any,))[:1] * len(value)
     if len(value) != len(args):
         raise BadValue(f"{where}: expected {len(args)} items, got {len(value)}")
     return tuple(decode(v, args[n], f"{where}[{n}]") for n, v in enumerate(value))
@@ -635,6 +626,8 @@ def encode_rare(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, (uuid.UUID, decimal.Decimal, pathlib.PurePath)):
         return str(value)
+    if is_model(type(value)):
+        return encode(models().written(value))
     raise ValueError(f"{type(value).__name__} is no JSON value")
 
 
@@ -665,11 +658,17 @@ def is_context(parameter: inspect.Parameter, hints: dict[str, Any]) -> bool:
     """Tell whether a parameter wants the context of the call, by its type's name.
 
     The type is only named `Context`: a protocol of the owner's own, so that its code
-    needs no import of ours.
+    needs no import of ours. Without a type the parameter itself is called so.
     """
     hint = hints.get(parameter.name, parameter.annotation)
-    name = hint if isinstance(hint, str) else getattr(hint, "__name__", "")
-    return name.rpartition(".")[2] == "Context"
+    if hint is parameter.empty:
+        return parameter.name == "context" and parameter.default is parameter.empty
+    args = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
+    names = [
+        one if isinstance(one, str) else getattr(one, "__name__", "") for one in args
+    ]
+    found = [name.strip() for one in names for name in one.split("|")]
+    return any(name.rpartition(".")[2] == "Context" for name in found)
 
 
 class Context:
@@ -921,7 +920,7 @@ class Function:
             return self._joined_output(hint), True
         if is_any(hint):
             return {"type": "object"}, None
-        schema = schema_of(hint)
+        schema = schema_of(hint, (RESULT,))
         if schema.get("type") == "object":
             return schema, False
         wrapped = {"type": "object", "properties": {"result": schema}}
@@ -930,7 +929,7 @@ class Function:
     def _joined_output(self, hint: Any) -> Schema:
         """Return the output schema of a call that gets all that is yielded at once."""
         args = typing.get_args(bare(hint)[0])
-        self.yields = item = schema_of(args[0]) if args else {}
+        self.yields = item = schema_of(args[0], (RESULT,)) if args else {}
         self.joins_text = item.get("type") == "string"
         joined = item if self.joins_text else {"type": "array", "items": item}
         if joined.get("items") == {}:

@@ -988,3 +988,97 @@ def test_long_texts_are_written_as_short_ones_are(piece: str) -> None:
 def test_a_lone_surrogate_in_a_long_text_is_no_json() -> None:
     with pytest.raises(ValueError, match="surrogates"):
         runner.written({"output": {"a": "y" * runner.LONG + "\ud800"}})
+
+
+MODELS = """
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class Seat(BaseModel):
+    row: int = Field(ge=1)
+    letter: Literal["A", "B"]
+
+
+class Ticket(BaseModel):
+    seat: Seat
+    price_eur: float = Field(alias="priceEur")
+    open: bool = True
+    next: Ticket | None = None
+
+
+def book(seat: Seat) -> Ticket:
+    return Ticket(seat=seat, priceEur=9.5)
+
+
+def all_of(seats: list[Seat]) -> list[Ticket]:
+    return [book(seat) for seat in seats]
+
+
+def stream(rows: int) -> Iterator[Seat]:
+    for row in range(1, rows + 1):
+        yield Seat(row=row, letter="A")
+
+
+def untyped(seat):
+    return Seat(**seat)
+"""
+
+
+async def test_models_of_pydantic_are_arguments_and_results(tmp_path: Path) -> None:
+    write(tmp_path, MODELS)
+    seat = {"row": 1, "letter": "A"}
+    ticket = {"seat": seat, "priceEur": 9.5, "open": True, "next": None}
+    async with attached(tmp_path, "shop") as my:
+        found = {one.name: one for one in my.capabilities()}
+        taken, made = found["my.book"].input_schema, found["my.book"].output_schema
+        assert isinstance(taken, dict)
+        assert isinstance(made, dict)
+        wanted = taken["properties"]["seat"]
+        assert wanted["properties"]["letter"]["enum"] == ["A", "B"]
+        assert made["properties"]["seat"] == wanted
+        # A model that holds itself ends there.
+        assert made["properties"]["next"]["anyOf"][0] == {"type": "object"}
+        assert "$ref" not in str([one.output_schema for one in found.values()])
+        assert await call(my, "book", seat=seat) == ticket
+        assert await call(my, "all_of", seats=[seat]) == {"result": [ticket]}
+        assert await call(my, "stream", rows=1) == {"result": [seat]}
+        assert await call(my, "untyped", seat=seat) == seat
+        with pytest.raises(ToolError, match=r"seat\.row: .*greater than") as caught:
+            await call(my, "book", seat={**seat, "row": 0})
+        assert (caught.value.code, caught.value.may_have_run) == (400, False)
+
+
+class Context: ...
+
+
+def meant(text, context): ...  # type: ignore[no-untyped-def]  # as owners write
+
+
+def also(text: str, context: Context | None = None) -> None: ...
+
+
+def data(text, context=""): ...  # type: ignore[no-untyped-def]  # as owners write
+
+
+def typed(context: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (meant, ["text"]),
+        (also, ["text"]),
+        (data, ["text", "context"]),
+        (typed, ["context"]),
+    ],
+)
+def test_a_parameter_that_is_the_context_is_no_argument(
+    function: Any, names: list[str]
+) -> None:
+    schema = runner.Function("f", function).describe()["input_schema"]
+    assert list(schema["properties"]) == names
