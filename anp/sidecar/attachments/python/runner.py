@@ -322,7 +322,7 @@ def is_model(hint: Any) -> bool:
 
 @functools.cache
 def models() -> Any:
-    file = pathlib.Path(__file__).with_name("models.py")
+    file = pathlib.Path(__file__).with_name("pydantic_models.py")
     return types.SimpleNamespace(**runpy.run_path(str(file)))
 
 
@@ -622,10 +622,8 @@ def encode_rare(value: Any) -> Any:
         return [encode(item) for item in value]
     if isinstance(value, collections.abc.Set):
         return sorted((encode(item) for item in value), key=repr)
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return value.isoformat()
-    if isinstance(value, (uuid.UUID, decimal.Decimal, pathlib.PurePath)):
-        return str(value)
+    if isinstance(value, (*TEXTS, pathlib.PurePath)):
+        return getattr(value, "isoformat", value.__str__)()
     if is_model(type(value)):
         return encode(models().written(value))
     raise ValueError(f"{type(value).__name__} is no JSON value")
