@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import struct
 from typing import Any
 
@@ -26,12 +25,29 @@ MAX_DEPTH = 100
 MAX_DIGITS_BITS = 2048
 "Longest integer, in bits."
 
+MAX_DIGITS = 617
+"Most digits in a row in any number, as many as the longest integer has."
+
+MAX_SLOW = 100_000
+"""Most numbers of one frame that take long to read: with an exponent, or, each counted
+`EXACT_WEIGHT` times, with more digits than a float has. So a frame of nothing else
+takes a quarter of a second."""
+
+EXACT_WEIGHT = 5
+"How many numbers with an exponent take as long as an exact one."
+
+SMALL = 64 * 1024
+"Largest header, in bytes, whose numbers are too few to be counted."
+
 MAX_NODES = 1_000_000
 "Most values in one frame: each costs some hundred times its bytes in memory."
 
 _LENGTH = struct.Struct(">I")
 
-_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_DIGIT = bytes(ord("0" if byte in b"0123456789" else " ") for byte in range(256))
+"Makes each digit of a text a 0, and everything else a blank."
+
+_LONG = b"0" * (MAX_DIGITS + 1)
 
 
 _LEAVES = frozenset({type(None), bool, int, float, str})
@@ -49,11 +65,49 @@ _encode = ExactEncoder(separators=(",", ":")).encode
 _decode = json.JSONDecoder(parse_constant=_refuse, parse_float=read_number).decode
 
 
+class _SlowNumbers:
+    """Counts the numbers of one frame that take long to read or to write."""
+
+    def __init__(self) -> None:
+        self._left = MAX_SLOW
+
+    def count(self, value: float) -> None:
+        self._left -= 1 if type(value) is float else EXACT_WEIGHT
+        if self._left < 0:
+            raise FrameError("too many numbers with an exponent, or with many digits")
+
+    def read(self, text: str) -> int | float:
+        plain = float(text)
+        if repr(plain) == text:
+            return plain
+        value = read_number(text)
+        if type(value) is not float or "e" in text or "E" in text:
+            self.count(value)
+        return value
+
+
+def _decoder(text: bytes) -> Any:
+    """Return what decodes a header; small ones share one, since making it takes time.
+
+    Raises:
+        FrameError: A number has too many digits.
+    """
+    if len(text) <= MAX_DIGITS:
+        return _decode
+    # Strings may have as many digits as they like.
+    if _has_long_run(text) and _has_long_run(_without_strings(text)):
+        raise FrameError(f"a number has more than {MAX_DIGITS} digits in a row")
+    if len(text) <= SMALL:
+        return _decode
+    read = _SlowNumbers().read
+    return json.JSONDecoder(parse_constant=_refuse, parse_float=read).decode
+
+
 def pack(value: Any, *, max_frame: int = MAX_FRAME) -> bytes:
     """Return the frame of `value` with its length; FrameError if it cannot be sent."""
     table: list[list[Any]] = []
     sections: list[bytes] = []
-    tree = _strip(value, None, 0, table, sections)
+    tree = _strip(value, None, 0, table, sections, _SlowNumbers())
     header = _encode({"value": tree, "bytes": table}).encode("ascii")
     length = _LENGTH.size + len(header) + sum(map(len, sections))
     if length > max_frame:
@@ -78,7 +132,7 @@ def unpack(body: bytes) -> Any:
         start = _LENGTH.size + header_length
         text = body[_LENGTH.size : start]
         _count(text)
-        header = _decode(text.decode("utf-8"))
+        header = _decoder(text)(text.decode("utf-8"))
         value, table = header["value"], header["bytes"]
         for path, length in table:
             if type(length) is not int or length < 0 or start + length > len(body):
@@ -102,9 +156,26 @@ def _count(text: bytes) -> None:
     if text.count(b",") + text.count(b"[") + text.count(b"{") <= MAX_NODES:
         return
     # Most of these characters may stand inside JSON strings, which are removed first.
-    bare = _TEXT.sub(b"", text)
+    bare = _without_strings(text)
     if bare.count(b",") + bare.count(b"[") + bare.count(b"{") > MAX_NODES:
         raise FrameError(f"more than {MAX_NODES} values")
+
+
+def _has_long_run(text: bytes) -> bool:
+    return _LONG in text.translate(_DIGIT)
+
+
+def _without_strings(text: bytes) -> bytes:
+    """Return a JSON text with a quote in the place of each string.
+
+    Raises:
+        FrameError: It has more strings than values may be in a frame, with their keys.
+    """
+    if text.count(b'"') > 4 * MAX_NODES:
+        raise FrameError(f"more than {MAX_NODES} values")
+    # What is escaped ends no string; behind this, each second part is outside of one.
+    plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b'"'.join(plain.split(b'"')[::2])
 
 
 def _strip(
@@ -113,6 +184,7 @@ def _strip(
     depth: int,
     table: list[list[Any]],
     sections: list[bytes],
+    numbers: _SlowNumbers,
 ) -> Any:
     """Return `value` with null in the place of each bytes value, and note those."""
     if depth > MAX_DEPTH:
@@ -129,15 +201,20 @@ def _strip(
         result = {}
         for key, item in value.items():
             _check_key(key)
-            result[key] = _strip(item, (path, key), depth + 1, table, sections)
+            result[key] = _strip(item, (path, key), depth + 1, table, sections, numbers)
         return result
     if kind is list or kind is tuple:
         return [
-            _strip(item, (path, index), depth + 1, table, sections)
+            _strip(item, (path, index), depth + 1, table, sections, numbers)
             for index, item in enumerate(value)
         ]
-    if isinstance(value, float) and number_text(value) is not None:
-        return value
+    if isinstance(value, float):
+        text = number_text(value)
+        if text is not None:
+            if _has_long_run(text.encode("ascii")):
+                raise FrameError(f"a number has more than {MAX_DIGITS} digits in a row")
+            numbers.count(value)
+            return value
     raise FrameError(f"a value of type {kind.__name__[:50]} may not cross")
 
 

@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.errors import FrameError
-from sandbox.frames import MAX_DEPTH, MAX_NODES, frame_length, pack, unpack
+from sandbox.exact_numbers import ExactFloat
+from sandbox.frames import (
+    EXACT_WEIGHT,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_NODES,
+    MAX_SLOW,
+    frame_length,
+    pack,
+    unpack,
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -163,3 +173,51 @@ def test_a_frame_of_too_many_values_is_refused_before_it_is_parsed() -> None:
 def test_commas_and_brackets_in_a_text_are_no_values() -> None:
     text = ',[{"\\' * (MAX_NODES // 2)
     assert unpack(pack([text])[4:]) == [text]
+
+
+def _value_in(text: str) -> Any:
+    """Return what a frame with this JSON text as its value holds."""
+    header = b'{"value":' + text.encode() + b',"bytes":[]}'
+    return unpack(struct.pack(">I", len(header)) + header)
+
+
+@pytest.mark.parametrize("form", ["0.%s", "%s.5", "1e%s", "[%s, 1]", '{"a": -%s}'])
+def test_a_number_has_at_most_so_many_digits_in_a_row(form: str) -> None:
+    fitting = "0" * (MAX_DIGITS - 1) + "1"
+    if form in {"0.%s", "1e%s"}:
+        assert _value_in(form % fitting) is not None
+    with pytest.raises(FrameError, match="digits in a row"):
+        _value_in(form % ("1" * (MAX_DIGITS + 1)))
+
+
+@pytest.mark.parametrize("end", ["", "\\\\", '\\"', '\\\\\\"', "\\u0031"])
+def test_a_text_may_have_as_many_digits_as_it_likes(end: str) -> None:
+    digits = "1" * (MAX_DIGITS + 1)
+    text = f'["{digits}{end}", {{"{end}{digits}": "{end}"}}, 5]'
+    assert _value_in(text) == json.loads(text)
+    with pytest.raises(FrameError, match="digits in a row"):
+        _value_in(text.replace("5", digits))
+
+
+@pytest.mark.parametrize(
+    ("number", "weight"), [("1e5", 1), ("0.1234567890123456789", EXACT_WEIGHT)]
+)
+def test_a_frame_has_at_most_so_many_numbers_that_take_long(
+    number: str, weight: int
+) -> None:
+    most = MAX_SLOW // weight
+    numbers = [number] * most
+    values = _value_in(f"[{','.join(numbers)}]")
+    assert len(values) == most
+    with pytest.raises(FrameError, match="too many numbers"):
+        _value_in(f"[{','.join([*numbers, number])}]")
+
+
+def test_what_is_packed_keeps_the_limits_of_what_is_unpacked() -> None:
+    exact = ExactFloat("0.1234567890123456789")
+    most = MAX_SLOW // EXACT_WEIGHT
+    assert unpack(pack([exact] * most)[4:]) == [exact] * most
+    with pytest.raises(FrameError, match="too many numbers"):
+        pack([exact] * (most + 1))
+    with pytest.raises(FrameError, match="digits in a row"):
+        pack(ExactFloat("0." + "1" * (MAX_DIGITS + 1)))
