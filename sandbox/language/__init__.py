@@ -1,6 +1,8 @@
 """The language layer: the static policy for a half's source, and its facades.
 
 * `policy`: compiles a half; its findings have lines.
+* `audit`: examines what was compiled: every attribute is read or set by a guard.
+* `opcodes`: the instructions that compiled code may have, and who guards each.
 * `transformer`: the rules for syntax, on top of RestrictedPython.
 * `names`: the names that a half may use, and its private ones.
 * `advice`: tells what to use instead of what is refused.

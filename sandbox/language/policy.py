@@ -7,6 +7,7 @@ import warnings
 from types import CodeType
 
 from sandbox.errors import Finding
+from sandbox.language.audit import audit
 from sandbox.language.names import FILENAME
 from sandbox.language.transformer import HalfTransformer
 
@@ -58,7 +59,9 @@ def _compile(source: str, *, language: bool) -> tuple[CodeType | None, list[Find
     findings = transformer.findings()
     if findings:
         return None, findings
-    return compile(tree, FILENAME, "exec", dont_inherit=True), []
+    code = compile(tree, FILENAME, "exec", dont_inherit=True)
+    findings = audit(code)
+    return (None, findings) if findings else (code, [])
 
 
 def _excerpt(source: str, error: SyntaxError) -> str:
