@@ -34,7 +34,7 @@ MAX_SLOW = 100_000
 takes a quarter of a second."""
 
 EXACT_WEIGHT = 5
-"How many numbers with an exponent take as long as an exact one."
+"An exact number takes as long as so many numbers with an exponent."
 
 SMALL = 64 * 1024
 "Largest header, in bytes, whose numbers are too few to be counted."

@@ -60,7 +60,7 @@ _ENDS = frozenset({"RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE"})
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What is known of a value on the stack; None stands there for any other value."""
+    """A value on the stack, as far as it is known; None stands for any other value."""
 
     kind: str
     "`constant`, `guard`, `result` of a guard, `locals` of a class body, or `name`."
@@ -190,6 +190,15 @@ class _Audit:
                 self._stack.append(self._loaded(self._code.co_names[argument]))
             case "LOAD_GLOBAL":
                 self._load_global(argument)
+            case "CALL" | "CALL_KW":
+                self._call(name, argument)
+            case "PRECALL":
+                pass
+            case _:
+                self._move(name, number, argument)
+
+    def _move(self, name: str, number: int, argument: int) -> None:
+        match name:
             case "COPY":
                 self._stack.append(_plain(self._peek(argument)))
             case "SWAP":
@@ -203,10 +212,6 @@ class _Audit:
             case "LOAD_FROM_DICT_OR_GLOBALS":
                 self._pop(1)
                 self._stack.append(self._loaded(self._code.co_names[argument]))
-            case "CALL" | "CALL_KW":
-                self._call(name, argument)
-            case "PRECALL":
-                pass
             case _:
                 self._other(name, number, argument)
 
@@ -371,14 +376,14 @@ def _is_private(name: str) -> bool:
 
 
 def _plain(value: _Value | None) -> _Value | None:
-    """Return what a copy of a value is; no guard is ever copied."""
+    """Return the copy of a value; no guard is ever copied."""
     if value is not None and value.kind == "guard":
         raise _UnguardedError(f"copies the guard {value.content}")
     return value and replace(value)
 
 
 def _same(one: _Stack, other: _Stack) -> _Stack:
-    """Return what two stacks have in common, from the top."""
+    """Return the values that two stacks have in common, from the top."""
     size = min(len(one), len(other))
     pairs = zip(one[len(one) - size :], other[len(other) - size :], strict=True)
     kept = []

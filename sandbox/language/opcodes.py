@@ -40,12 +40,12 @@ class Instruction:
     "As `dis` calls it."
 
     pops: str
-    """How many values it takes from the stack: a number, or a number and what its
-    argument adds: `n` that, `2n` twice that, `b` the bits set in the last four, `s` one
+    """The number of values it takes from the stack, and the number that its argument
+    adds: `n` that, `2n` twice that, `b` the bits set in the last four, `s` one
     for a format's specification, `k` one for keyword arguments."""
 
     guard: str
-    "Who sees to it that it does no harm."
+    "The part of the sandbox that keeps it from doing harm, or `nobody` with the reason."
 
 
 # The first and the last minor version, what is popped, who guards, and the names.
