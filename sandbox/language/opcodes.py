@@ -45,7 +45,7 @@ class Instruction:
     for a format's specification, `k` one for keyword arguments."""
 
     guard: str
-    "The part of the sandbox that keeps it from doing harm, or `nobody` with the reason."
+    "The part of the sandbox that keeps it from harm, or `nobody` with the reason."
 
 
 # The first and the last minor version, what is popped, who guards, and the names.
