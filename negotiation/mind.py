@@ -53,6 +53,10 @@ class Accept:
     told: str = ""
     "Words for the peer that go with it."
 
+    empty: tuple[str, ...] = ()
+    """Places that rules leave without a value, although the other side has unused ones
+    of a fitting type; a model may know which of them is meant."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counter:
@@ -63,6 +67,9 @@ class Counter:
 
     summary: str
     "Changes from the peer's candidate, in words (ANP-30)."
+
+    empty: tuple[str, ...] = ()
+    "As in `Accept`, where rules could serve the candidate except for these places."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,9 @@ class HalfSource:
 
     notes: tuple[str, ...] = field(default=(), compare=False)
     "Doubts that the caller is told with each call, one sentence each."
+
+    empty: tuple[str, ...] = field(default=(), compare=False)
+    "JSON pointers of the places in the result that get no value, for the caller."
 
 
 class Mind(Protocol):

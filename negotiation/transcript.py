@@ -12,8 +12,13 @@ from negotiation.errors import FailureKind, NegotiationError
 from negotiation.late_patterns import late_pattern
 from negotiation.messages import ProtocolNegotiation, Status
 
-CALLS: Final = late_pattern(r"Calls (`[^`\n]{1,200}`(, `[^`\n]{1,200}`)*)\.")
+_NAMES: Final = r"(`[^`\n]{1,200}`(?:, `[^`\n]{1,200}`)*)"
+
+CALLS: Final = late_pattern(rf"Calls {_NAMES}\.(?:\nGives no value for {_NAMES}\.)?")
 "Words of a provider that go with an acceptance."
+
+MAX_EMPTY: Final = 32
+"Largest number of empty places that are told."
 
 OFFERED: Final = late_pattern(
     r"^- `([^`\n]{1,200})` \((?:changes nothing|may change something)\)", re.MULTILINE
@@ -86,10 +91,46 @@ class NegotiationEnded(NegotiationError):
         self.transcript = transcript
 
 
-def calls_in_words(capabilities: Iterable[str]) -> str:
-    """Return the words by which a provider tells its caller what it will call."""
-    names = ", ".join(f"`{one}`" for one in sorted(capabilities) if "`" not in one)
-    return f"Calls {names}." if names else ""
+def calls_in_words(capabilities: Iterable[str], empty: Sequence[str] = ()) -> str:
+    """Return the words by which a provider tells its caller what it will call.
+
+    Args:
+        empty: JSON pointers of the places of the result that get no value.
+    """
+    names = _quoted(sorted(capabilities))
+    places = _quoted(empty[:MAX_EMPTY])
+    if not names:
+        return ""
+    return f"Calls {names}." + (f"\nGives no value for {places}." if places else "")
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(
+        f"`{one}`" for one in names if len(one) <= 200 and not set(one) & {"`", "\n"}
+    )
+
+
+def empty_notes(places: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for the caller about each place of a result without a value.
+
+    Args:
+        places: JSON pointers, as in `Plan.empty`.
+    """
+    return tuple(
+        f"{place[:200]} gets no value: no value on the other side has this name, but "
+        "others that are not used may mean it"
+        for place in places[:MAX_EMPTY]
+    )
+
+
+def empty_told(transcript: Sequence[Turn]) -> tuple[str, ...]:
+    """Return the places that stay empty by what the provider says as it accepts."""
+    for turn in reversed(transcript):
+        if turn.direction is Direction.RECEIVED and turn.status is Status.ACCEPTED:
+            told = CALLS.fullmatch(turn.summary)
+            listed = told[2] if told is not None else None
+            return tuple(listed.strip("`").split("`, `"))[:MAX_EMPTY] if listed else ()
+    return ()
 
 
 def calls_told(transcript: Sequence[Turn], document: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from negotiation.rules.formats import insisted_format
 from negotiation.rules.names import is_named
 from negotiation.rules.rules import own_terms, propose
 from negotiation.schema.plan import Mismatch, Plan
+from negotiation.transcript import empty_notes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,9 @@ class Pick:
 
     result: Plan
     "Conversion of the capability's output to the wanted result."
+
+    notes: tuple[str, ...] = ()
+    "Doubts that the caller is told with each call, one sentence each."
 
 
 def meant_capability(listing: ProtocolListing, demand: Demand) -> Capability | None:
@@ -133,7 +137,8 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
         return None
     if isinstance(fit, Mismatch):
         return None
-    return Pick(capability, fit.request.plan, fit.response.plan)
+    notes = (*fit.notes, *empty_notes(fit.empty))
+    return Pick(capability, fit.request.plan, fit.response.plan, notes)
 
 
 def _is_named(need: Need, capability: Capability) -> bool:

@@ -358,7 +358,7 @@ class _Negotiation:
                 said = await self._owner_says(candidate, half)
                 if not isinstance(said, Accept):
                     return said, None
-                return Accept(calls_in_words(half.capabilities)), half
+                return Accept(calls_in_words(half.capabilities, half.empty)), half
         if isinstance(verdict, Counter):
             # The peer may accept it at once, so the owner is asked before it is sent.
             said = await self._owner_says(verdict.document, None)

@@ -7,7 +7,15 @@ import logging
 from negotiation.document.reader import read_document
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Demand, HalfSource, Mind, Side, Verdict
+from negotiation.mind import (
+    Accept,
+    Demand,
+    HalfSource,
+    Mind,
+    Reject,
+    Side,
+    Verdict,
+)
 from negotiation.need import Capability
 from negotiation.rules.choice import choose
 from negotiation.rules.names import unnamed_effects
@@ -30,6 +38,8 @@ class AutoMind:
     def __init__(self, rules: Mind, llm: LlmMind) -> None:
         self._rules = rules
         self._llm = llm
+        # Documents whose empty places the model could not fill either.
+        self._in_vain: set[str] = set()
 
     async def propose(self, demand: Demand) -> str:
         """Return the first candidate; the model writes it if there are no schemas."""
@@ -43,23 +53,49 @@ class AutoMind:
         *,
         findings: tuple[str, ...] = (),
     ) -> Verdict:
-        """Judge by schemas; ask the model about candidates that these do not accept."""
-        if not findings and not self._llm.insists_on_format(side):
-            verdict = await self._rules.judge(candidate, side, transcript)
-            if isinstance(verdict, Accept) and not _would_ask(candidate, side):
+        """Judge by schemas; ask the model about candidates that these do not accept.
+
+        It is asked as well about places that schemas alone leave empty, and where it
+        has no source for these the verdict by schemas stands.
+        """
+        if findings or self._llm.insists_on_format(side):
+            return await self._llm.judge(candidate, side, transcript, findings=findings)
+        verdict = await self._rules.judge(candidate, side, transcript)
+        empty = () if isinstance(verdict, Reject) else verdict.empty
+        served = isinstance(verdict, Accept) and not _would_ask(candidate, side)
+        if not empty:
+            if served:
                 return verdict
-        return await self._llm.judge(candidate, side, transcript, findings=findings)
+            return await self._llm.judge(candidate, side, transcript)
+        if candidate in self._in_vain:
+            return verdict
+        try:
+            found = await self._llm.judge(candidate, side, transcript)
+            if isinstance(found, Accept):
+                return found
+        except MindError as exc:
+            logger.warning("model filled no places reason=%r", str(exc)[:200])
+        self._in_vain.add(candidate)
+        return verdict
 
     async def write_half(
         self, document: str, side: Side, *, findings: tuple[str, ...] = ()
     ) -> HalfSource:
         """Write by rules where possible, otherwise by the plan that the model found."""
-        if not findings and not self._llm.knows(document, side):
-            try:
-                return await self._rules.write_half(document, side)
-            except HalfError:
-                return await self._llm.write_half(document, side)
-        return await self._llm.write_half(document, side, findings=findings)
+        if findings or self._llm.knows(document, side):
+            return await self._llm.write_half(document, side, findings=findings)
+        try:
+            half = await self._rules.write_half(document, side)
+        except HalfError:
+            return await self._llm.write_half(document, side)
+        if not half.empty or document in self._in_vain:
+            return half
+        try:
+            return await self._llm.write_half(document, side)
+        except (HalfError, MindError) as exc:
+            logger.warning("model filled no places reason=%r", str(exc)[:200])
+            self._in_vain.add(document)
+            return half
 
     async def answer(self, question: str, side: Side) -> str:
         """Answer through the model; if it fails, the rules answer with names only."""

@@ -369,7 +369,7 @@ class LlmMind(Assessor):
             digest = document_hash(form.document.text)
             codec = self._memory.codecs.get(digest) or ""
             same = read_reply(form, {**_NOTHING, "codec": codec})
-            if isinstance(same, RequesterPlan):
+            if isinstance(same, RequesterPlan) and not same.empty:
                 # The document already uses the names and types of the need.
                 return same
             if form.demand.hints and not await self._allowed(form):
@@ -424,7 +424,9 @@ class LlmMind(Assessor):
         if known is None and not findings and read.is_json:
             # Where the rules do not apply, the model is asked below.
             with contextlib.suppress(HalfError):
-                return write_half(read, side)
+                half = write_half(read, side)
+                if not half.empty:
+                    return half
         if known is None or findings:
             before = known.text if known is not None else ""
             plan = await self._replan(read, side, known, findings)
@@ -492,5 +494,7 @@ _NOTHING: Final[dict[str, Any]] = {
 
 def _written(plan: Plan, protocol: str) -> HalfSource:
     if isinstance(plan, ProviderPlan):
-        return provider_half(plan, protocol)
-    return requester_half(plan, protocol)
+        half = provider_half(plan, protocol)
+    else:
+        half = requester_half(plan, protocol)
+    return replace(half, empty=plan.empty)

@@ -66,6 +66,14 @@ class Fit:
     notes: tuple[str, ...] = ()
     "Doubts that the caller is told with each call, one sentence each."
 
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """The places of the result that get no value, as JSON pointers.
+
+        Their source has other values that are not used and may mean the same.
+        """
+        return self.response.plan.empty
+
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     """Return how `document` serves the caller's need, or the reasons why it cannot.

@@ -21,7 +21,9 @@ from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
 from negotiation.rules.judge_source import (
     PROBLEM,
+    read_result,
     refused_lines,
+    some_lines,
     unpromised,
     unpromised_result,
 )
@@ -74,7 +76,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
         if isinstance(fit, Mismatch):
             raise HalfError("rejected", f"the document does not fit the task: {fit}")
         text = requester_source(fit, document_hash(document.text))
-        return HalfSource(sized(text), "rules", notes=fit.notes)
+        return HalfSource(sized(text), "rules", notes=fit.notes, empty=fit.empty)
     chosen = choose(document, side.capabilities, side.hints)
     if isinstance(chosen, NoChoice):
         raise HalfError("rejected", chosen.reason)
@@ -83,7 +85,7 @@ def write_half(document: Document, side: Side) -> HalfSource:
         raise HalfError("rejected", f"the document does not fit {chosen.name}: {fit}")
     text = provider_source(fit, document_hash(document.text))
     names = chosen.names if isinstance(chosen, Chain) else (chosen.name,)
-    return HalfSource(sized(text), "rules", names, notes=fit.notes)
+    return HalfSource(sized(text), "rules", names, notes=fit.notes, empty=fit.empty)
 
 
 def requester_source(fit: Fit, protocol: str) -> str:
@@ -117,7 +119,7 @@ class Unplaced(Enum):
     "Our own caller's data cannot be sent, whatever their name."
 
     REFUSED = auto()
-    "The document names it, so its sender is told that it has no effect here."
+    "Nothing would take it, so its sender is told that it has no effect here."
 
 
 class _Source:
@@ -170,8 +172,8 @@ class _Source:
         lines = ["expect(value, dict)"]
         if unplaced is Unplaced.RAISES and step.rest is None:
             lines += _refuse_others(known)
-        if unplaced is Unplaced.REFUSED and step.dropped:
-            lines += refused_lines(step.dropped, "value")
+        if unplaced is Unplaced.REFUSED and step.rest is None:
+            lines += refused_lines(known, "value")
         sure = [field for field in step.fields if field.required and not field.default]
         pairs = [
             *(f"{name!r}: {literal(value)}" for name, value in step.constants),
@@ -195,7 +197,8 @@ class _Source:
                 f"    if name not in {names_literal(known)}:",
                 f"        result[name] = {item}",
             ]
-        return [*lines, "return result"]
+        some = some_lines() if step.gives_some else []
+        return [*lines, *some, "return result"]
 
     def _field(self, field: Field, unplaced: Unplaced) -> str:
         return self.expression(
@@ -228,6 +231,7 @@ def _decode_response(source: _Source, fit: Fit) -> None:
     if response.error is not None:
         checks.append(f"not response.get({response.error!r})")
     code = _error_code(response.marks, response.error)
+    judged = fit.response.judged
     texts = [f"find(response, {names_literal(path)})" for path in response.texts]
     text = " or ".join([*texts, '"no reason given"'])
     lines += [
@@ -241,8 +245,8 @@ def _decode_response(source: _Source, fit: Fit) -> None:
         '{"code": code, "message": text}}',
         *value_lines("response", fit.layout.response.taken, place.path, optional=False),
         f"expect(values, {kind})" if (kind := _kind(place.schema)) else "",
-        f"result = {source.expression(fit.response.plan.step, 'values')}",
-        *unpromised_result(fit.response.judged),
+        *read_result(source.expression(fit.response.plan.step, "values"), judged),
+        *unpromised_result(judged),
         'return {"message_id": message_id, "result": result}',
     ]
     source.block(_function("decode_response(data)", [line for line in lines if line]))

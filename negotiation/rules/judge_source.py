@@ -14,6 +14,8 @@ from negotiation.need import Schema
 from negotiation.rules.literals import literal, names_literal
 from negotiation.schema.keywords import SCHEMA_LISTS, SCHEMA_MAPS, SCHEMA_VALUES
 
+NONE_WANTED: Final = "none of the values that were given is one of those wanted"
+
 KNOWN: Final = frozenset(
     {"type", "enum", "const", "anyOf", "oneOf", "required", "properties", "items"}
     | {"additionalProperties", "minimum", "maximum", "minLength", "maxLength"}
@@ -136,6 +138,24 @@ def lacking_lines(schema: Schema, name: str, *, is_first: bool) -> list[str]:
     ]
 
 
+def read_result(value: str, judged: Schema | None) -> list[str]:
+    """Return the lines that set `result` in `decode_response`.
+
+    Args:
+        value: The expression for it, which may find that nothing wanted was given.
+        judged: See `unpromised`.
+    """
+    if judged is None:
+        return [f"result = {value}"]
+    return [
+        "try:",
+        f"    result = {value}",
+        "except ValueAbsent as absent:",
+        '    return {"message_id": message_id, "error": '
+        '{"code": 502, "message": absent.message}}',
+    ]
+
+
 def unpromised_result(judged: Schema | None) -> list[str]:
     """Return the lines that report a `result` that is not what the task wants."""
     if judged is None:
@@ -149,11 +169,23 @@ def unpromised_result(judged: Schema | None) -> list[str]:
     ]
 
 
-def refused_lines(names: Sequence[str], value: str) -> list[str]:
-    """Return the lines that refuse values which would else be ignored."""
+def refused_lines(known: Sequence[str], value: str) -> list[str]:
+    """Return the lines that refuse values which would else be ignored.
+
+    Args:
+        known: The names that have a place.
+    """
     told = 'name + ": the capability takes no such value"'
     return [
-        f"for name in {names_literal(names)}:",
-        f"    if name in {value}:",
+        f"for name in {value}:",
+        f"    if name not in {names_literal(known)}:",
         f'        raise CapabilityError("400", {told})',
+    ]
+
+
+def some_lines() -> list[str]:
+    """Return the lines that refuse a `value` of which nothing is in the `result`."""
+    return [
+        "if value and not result:",
+        f"    raise ValueAbsent({NONE_WANTED!r})",
     ]

@@ -398,10 +398,9 @@ class _Conversion:
         known = {field.source for field in step.fields}
         self._spend(len(value) + len(known) + len(step.dropped))
         others = [name for name in value if name not in known]
-        if others and step.rest is None and self._unplaced is Unplaced.RAISES:
+        lost = others and step.rest is None
+        if lost and self._unplaced is not Unplaced.DROPPED:
             raise NotPlanned
-        if self._unplaced is Unplaced.REFUSED:
-            _refuse(value, step.dropped)
         result: dict[str, Any] = dict(step.constants)
         sure = [field for field in step.fields if field.required and not field.default]
         for field in sure:

@@ -38,11 +38,14 @@ from negotiation.rules.choice import (
     choose_for_prose,
 )
 from negotiation.rules.claims import missed_claim
-from negotiation.rules.fit import fit_provider, fit_requester, given_schema
+from negotiation.rules.fit import Fit, fit_provider, fit_requester, given_schema
 from negotiation.rules.formats import format_refusal
 from negotiation.rules.halves import write_half
 from negotiation.rules.names import near_names
+from negotiation.schema.intake import prepared
+from negotiation.schema.mapping import compare
 from negotiation.schema.plan import Mismatch
+from negotiation.schema.terms import Drop
 from negotiation.schema.units import missed_unit
 from negotiation.transcript import Direction, Turn
 
@@ -193,21 +196,24 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
         return Reject("; ".join([chosen.reason, *reasons]))
     if refused := format_refusal(requirement):
         return Reject(refused)
-    fits = False
+    fit: Fit | None = None
     if isinstance(document, Document):
         found = _judge_fit(document, chosen, offer)
         if not isinstance(found, tuple):
             return found
-        fits, reasons = found
+        fit, reasons = found
+    empty = () if fit is None else fit.empty
     try:
-        ours = own_terms(chosen, offer.capabilities, updates=offer.updates)
+        terms = chosen if fit is None else _acceptable(chosen, fit)
+        ours = own_terms(terms, offer.capabilities, updates=offer.updates)
     except DocumentError as exc:
         return Reject(f"{chosen.name} cannot be described: {exc}")
     if ours not in sent:
-        return Counter(ours, _summary(f"the terms of `{chosen.name}`", reasons))
-    if fits:
-        # The peer declined our updates, and can do without.
-        return Accept()
+        told = _summary(f"the terms of `{chosen.name}`", reasons)
+        return Counter(ours, told, empty)
+    if fit is not None:
+        # The peer declined our updates, or our own names, and can do without.
+        return Accept(empty=empty)
     return Reject(
         f"{chosen.name} cannot serve this document, and our own terms were "
         f"declined: {'; '.join(reasons)}"
@@ -216,19 +222,40 @@ def judge_offer(candidate: str, offer: Offer, sent: Sequence[str]) -> Verdict:
 
 def _judge_fit(
     document: Document, chosen: Capability | Chain, offer: Offer
-) -> Verdict | tuple[bool, list[str]]:
-    """Return a verdict, or whether a document fits and what speaks against it."""
+) -> Verdict | tuple[Fit | None, list[str]]:
+    """Return a verdict, or how a document fits, if it does, and what is against it."""
     fit = fit_provider(document, chosen)
     if isinstance(fit, Mismatch):
-        return False, _listed(fit)
+        return None, _listed(fit)
     whole = chosen.whole if isinstance(chosen, Chain) else chosen
     missed = missed_claim(document.requirement, whole, fit.request.place.schema)
     if missed:
         # Rules convert nothing, and no schema says what the words do.
         return Reject(f"{chosen.name}: {missed}")
-    if not (offer.updates and _has_more(document, chosen)):
-        return Accept()
-    return True, ["it gives parts of the result before the response"]
+    reasons = [
+        f"nothing is called {place} here, but there is more" for place in fit.empty
+    ]
+    if offer.updates and _has_more(document, chosen):
+        reasons.append("it gives parts of the result before the response")
+    if reasons:
+        # Whoever asks sees all that is there, and which of it may be meant.
+        return fit, reasons[-MAX_REASONS:]
+    return Accept(empty=fit.request.plan.empty)
+
+
+def _acceptable(chosen: Capability | Chain, fit: Fit) -> Capability | Chain:
+    """Return what our own terms are made of: the chosen, or with the peer's request.
+
+    A caller whose data have no place in our request could not take our terms, although
+    we serve it without these data.
+    """
+    request, whole = fit.request, chosen.whole if isinstance(chosen, Chain) else chosen
+    takes = prepared(whole.input_schema)
+    loses = isinstance(compare(request.place.schema, takes, drop=Drop.NONE), Mismatch)
+    if not (fit.empty and loses):
+        return chosen
+    whole = replace(whole, input_schema=request.place.schema)
+    return replace(chosen, whole=whole) if isinstance(chosen, Chain) else whole
 
 
 def _has_more(document: Document, chosen: Capability | Chain) -> bool:
@@ -254,7 +281,9 @@ def judge_reply(candidate: str, demand: Demand, sent: Sequence[str]) -> Verdict:
         fit = fit_requester(document, demand)
         if not isinstance(fit, Mismatch):
             missed = missed_unit(demand.need.requirement, document.response_schema)
-            return Reject(f"the task: {missed}") if missed else Accept()
+            if missed:
+                return Reject(f"the task: {missed}")
+            return Accept(empty=fit.empty)
         reasons = _listed(fit)
     try:
         ours = propose(demand)

@@ -11,6 +11,7 @@ from negotiation.schema.plan import (
     KEEP,
     Field,
     Fields,
+    NothingFound,
     PlanError,
     Reason,
     Step,
@@ -19,7 +20,12 @@ from negotiation.schema.plan import (
     words,
 )
 from negotiation.schema.terms import Drop, MappingProof, normal_name
-from negotiation.schema.values import contradiction, default_of, same_json
+from negotiation.schema.values import (
+    contradiction,
+    default_of,
+    kinds_of,
+    same_json,
+)
 from negotiation.strict_json import Json
 
 Found = Step | list[Reason]
@@ -70,6 +76,7 @@ class ObjectPair:
         self._fields: list[Field] = []
         self._constants: list[tuple[str, Json]] = []
         self._used: set[str] = set()
+        self._unmet: list[str] = []
         self._sources = _by_normal_name(
             name for name in self._have if name not in wanted
         )
@@ -84,10 +91,15 @@ class ObjectPair:
         rest = self._extras()
         dropped = tuple(sorted(self._have.keys() - self._used))
         self._check_dropped(dropped, passes=rest is not None)
+        if not self._reasons:
+            self._check_found()
         if self._reasons:
             return self._reasons
         fields = tuple(sorted(self._fields, key=lambda field: field.target))
-        step = Fields(fields, tuple(self._constants), dropped, rest)
+        some = self._promises_nothing and not self._needed and bool(fields)
+        empty = tuple(name for name in self._unmet if self._may_mean(name, dropped))
+        constants = tuple(self._constants)
+        step = Fields(fields, constants, dropped, rest, empty, some)
         return KEEP if self._changes_nothing(step) else step
 
     def _property(self, name: str, schema: Schema) -> None:
@@ -96,14 +108,23 @@ class ObjectPair:
         if origin is None:
             if self._promises_nothing:
                 self._fields.append(Field(name, name, KEEP, required=False))
-            elif needed:
+                return
+            if len(values_of(schema)) != 1:
+                # A property with one possible value says nothing about the source.
+                self._unmet.append(name)
+            if needed:
                 self._fill(name, schema)
             return
-        self._used.add(origin)
         found = self._step(self._have[origin], schema, self._at(name))
         if isinstance(found, list):
+            if not needed and all(isinstance(one, NothingFound) for one in found):
+                # The other properties may still be wanted.
+                self._unmet.append(name)
+                return
+            self._used.add(origin)
             self._reasons += found
             return
+        self._used.add(origin)
         default: tuple[Json, ...] = ()
         if origin not in self._sure:
             default = self._meant(self._have[origin], schema, found, needed=needed)
@@ -202,6 +223,24 @@ class ObjectPair:
             at = f"{self._path}/*"
             got = "properties of any name"
             self._reasons.append(Reason(at, "named properties only", got))
+
+    def _check_found(self) -> None:
+        """Refuse a conversion that gives none of the wanted values."""
+        wanted = {field.target for field in self._fields} & self._wanted.keys()
+        if wanted or not self._unmet:
+            return
+        open_ = self._drop is Drop.ALL and self._extra_in in (None, True)
+        if self._have or open_:
+            named = " or ".join(map(cut, self._unmet[:5]))
+            only = ", ".join(map(cut, sorted(self._have)[:5])) or "no property by name"
+            self._reasons.append(
+                NothingFound(self._path, f"a property {named}", f"only {only}")
+            )
+
+    def _may_mean(self, name: str, unused: Iterable[str]) -> bool:
+        """Return whether the type of an unused property allows it to mean `name`."""
+        kinds = kinds_of(self._wanted[name])
+        return any(kinds & kinds_of(self._have[one]) for one in unused)
 
     def _changes_nothing(self, step: Fields) -> bool:
         same = all(

@@ -35,6 +35,11 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class NothingFound(Reason):
+    """The reason that none of the properties of an object has a source."""
+
+
+@dataclass(frozen=True, slots=True)
 class Mismatch:
     """Not every value of the source can be converted to one of the target."""
 
@@ -187,6 +192,14 @@ class Fields:
     rest: Step | None = None
     "Conversion of properties that the source does not declare; None drops them."
 
+    empty: tuple[str, ...] = ()
+    """Target properties without a source, although the source has others, unused and
+    of a fitting type, that may mean the same."""
+
+    gives_some: bool = False
+    """True if the source declares nothing, so that its values show only at run time
+    whether any is wanted; an object without a wanted one is an error then."""
+
 
 @dataclass(frozen=True, slots=True)
 class ByKind:
@@ -209,6 +222,11 @@ class Plan:
     def describe(self) -> tuple[str, ...]:
         """Return the changes that the plan makes, one line each, for people."""
         return tuple(_lines(self.step, "")) or ("values pass unchanged",)
+
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """JSON pointers of the places that get no value; see `Fields.empty`."""
+        return tuple(dict.fromkeys(_empty(self.step, "")))
 
     def apply(self, value: Json) -> Json:
         """Return `value` after the conversion.
@@ -256,7 +274,22 @@ def _apply_fields(step: Fields, value: Json) -> Json:
         for name, item in value.items():
             if name not in known:
                 result[name] = apply_step(step.rest, item)
+    if step.gives_some and value and not result:
+        raise PlanError("it has none of the wanted properties")
     return result
+
+
+def _empty(step: Step, path: str) -> Iterator[str]:
+    match step:
+        case Items(inner):
+            yield from _empty(inner, f"{path}/*")
+        case ByKind(of_object, of_array):
+            yield from _empty(of_object, path)
+            yield from _empty(of_array, path)
+        case Fields(fields, empty=empty):
+            yield from (f"{path}/{pointer(name)}" for name in empty)
+            for field in fields:
+                yield from _empty(field.step, f"{path}/{pointer(field.target)}")
 
 
 def _lines(step: Step, path: str) -> Iterator[str]:
@@ -268,7 +301,7 @@ def _lines(step: Step, path: str) -> Iterator[str]:
         case ByKind(of_object, of_array):
             yield from _lines(of_object, path)
             yield from _lines(of_array, path)
-        case Fields(fields, constants, dropped, rest):
+        case Fields(fields, constants, dropped, rest, empty):
             for field in fields:
                 here = f"{path}/{pointer(field.target)}"
                 if field.source != field.target:
@@ -280,5 +313,7 @@ def _lines(step: Step, path: str) -> Iterator[str]:
                 yield f"{path}/{pointer(name)} is always {value!r}"
             for name in dropped:
                 yield f"{path}/{pointer(name)} is left out"
+            for name in empty:
+                yield f"{path}/{pointer(name)} gets no value"
             if rest is not None:
                 yield from _lines(rest, f"{path}/*")

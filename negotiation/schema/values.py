@@ -46,6 +46,12 @@ def types_of(schema: Schema) -> frozenset[str]:
     return TYPES
 
 
+def kinds_of(schema: Schema) -> frozenset[str]:
+    """Return the JSON types of values other than null; a number may be an integer."""
+    kinds = frozenset[str]().union(*map(types_of, alternatives(schema))) - {"null"}
+    return kinds | {"integer"} if "number" in kinds else kinds
+
+
 def json_type(value: Json) -> str:
     """Return the JSON Schema type of `value`; 1.0 counts as an integer."""
     match value:

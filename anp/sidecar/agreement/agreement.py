@@ -48,7 +48,7 @@ from negotiation.exchange.negotiator import NegotiationResult, negotiate
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Role as NegotiationRole
 from negotiation.need import need_key
-from negotiation.transcript import NegotiationEnded, calls_told
+from negotiation.transcript import NegotiationEnded, calls_told, empty_told
 
 logger = logging.getLogger(__name__)
 
@@ -337,6 +337,7 @@ class Agreer:
             created=time.time(),
             capability=", ".join(calls_told(outcome.transcript, outcome.document))
             or None,
+            empty=empty_told(outcome.transcript),
         )
         stored = await asyncio.to_thread(
             partial(

@@ -373,6 +373,7 @@ def half_json(half: HalfSource | None) -> dict[str, Any] | None:
         "capabilities": list(half.capabilities),
         "model": half.model,
         "notes": list(half.notes),
+        "empty": list(half.empty),
     }
 
 
@@ -387,4 +388,5 @@ def half_from(value: dict[str, Any] | None) -> HalfSource | None:
         # Words that an earlier version kept have neither model nor notes.
         str(value.get("model", "")),
         notes=tuple(value.get("notes", ())),
+        empty=tuple(value.get("empty", ())),
     )

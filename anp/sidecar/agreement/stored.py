@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from cache.records.records import (
 from negotiation.document.shape import document_hash
 from negotiation.mind import Demand, HalfSource, Side
 from negotiation.need import Need, need_key, schema_hash
+from negotiation.transcript import empty_notes
 
 NOTES_KEY: Final = "notes"
 "Place of the doubts about an agreement in its `tests`."
@@ -60,6 +61,7 @@ def negotiated(
     begins: AgreementState,
     created: float,
     capability: str | None = None,
+    empty: Sequence[str] = (),
 ) -> AgreedRecords:
     """Return the records of a negotiation or a repair that ended in agreement.
 
@@ -67,6 +69,7 @@ def negotiated(
         side: Ours; a provider's half may call what it names of it.
         need: As the negotiation's record has it.
         created: Now, in seconds since the epoch.
+        empty: Places of the result that get no value, where the peer said so.
         capability: Full name of the peer's capability that it calls, or several with
             commas, where the peer said so.
     """
@@ -93,7 +96,7 @@ def negotiated(
             "tests": {
                 "acceptance": "passed",
                 **({} if capability is None else {"capability": capability}),
-                **_noted(half),
+                **_noted(half, half.empty or empty),
             },
             "negotiation_id": negotiation_id,
             "created": created,
@@ -139,7 +142,7 @@ def agreement_by_uri(
                     if selected.capability is None
                     else {"capability": selected.capability}
                 ),
-                **_noted(selected.half),
+                **_noted(selected.half, selected.half.empty),
             },
             "negotiation_id": None,
             "created": created,
@@ -147,8 +150,9 @@ def agreement_by_uri(
     )
 
 
-def _noted(half: HalfSource) -> dict[str, Any]:
-    return {NOTES_KEY: list(half.notes)} if half.notes else {}
+def _noted(half: HalfSource, empty: Sequence[str]) -> dict[str, Any]:
+    notes = [*half.notes, *empty_notes(empty)]
+    return {NOTES_KEY: notes} if notes else {}
 
 
 def notes_of(agreement: AgreementRecord | None) -> tuple[str, ...]:

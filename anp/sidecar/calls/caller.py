@@ -11,7 +11,6 @@ from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.agreement.rulings import is_pending, peer_pending
-from anp.sidecar.agreement.stored import notes_of
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.bound.work import CallTerms, works
 from anp.sidecar.calls.binder import Binder
@@ -270,7 +269,7 @@ class Caller:
             negotiation_id=None if agreement is None else agreement.negotiation_id,
             uri=prepared.uri,
             capability=prepared.capability,
-            notes=notes_of(agreement),
+            notes=prepared.notes,
             negotiation_messages=cost.messages,
             proposals=cost.rounds,
             llm_calls=cost.model_calls,

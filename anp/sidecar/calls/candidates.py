@@ -181,9 +181,7 @@ class CandidateFinder:
         ):
             return None
         try:
-            half = await self._workshop.prepare(
-                text, wanted, mind=RulesMind(), name=_occasion()
-            )
+            half = await self._half(target, text, wanted)
         except (HalfError, MindError, NegotiationError) as exc:
             logger.info(
                 "no code for published protocol hash=%s reason=%r",
@@ -411,15 +409,29 @@ class CandidateFinder:
             return bundled
         if not firm and not await asyncio.to_thread(fits_document, text, demand):
             return None
-        mind = self._think(target.did, ours=True).mind if firm else RulesMind()
         try:
-            half = await self._workshop.prepare(
-                text, demand, mind=mind, name=_occasion()
-            )
+            half = await self._half(target, text, demand, firm=firm)
         except (HalfError, MindError, NegotiationError) as exc:
             logger.info("no code for protocol uri=%s reason=%r", uri, str(exc)[:200])
             return None
         return DocumentCandidate(uri, text, half)
+
+    async def _half(
+        self, target: LinkTarget, text: str, demand: Demand, *, firm: bool = False
+    ) -> HalfSource:
+        """Return our half as rules write it, or as our mind does, to fill its gaps.
+
+        Raises:
+            HalfError: There is none.
+        """
+        if not firm:
+            half = await self._workshop.prepare(
+                text, demand, mind=RulesMind(), name=_occasion()
+            )
+            if not half.empty:
+                return half
+        mind = self._think(target.did, ours=True).mind
+        return await self._workshop.prepare(text, demand, mind=mind, name=_occasion())
 
     async def _bundled(
         self, uri: str, text: str, demand: Demand

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from anp.channel.channel import ChannelClosed
 from anp.channel.links import LinkTarget
 from anp.errors import CallError, ErrorKind, told_by_peer
 from anp.phases import waits_for
+from anp.sidecar.agreement.stored import notes_of
 from anp.sidecar.bound.requester import BoundRequester
 from anp.sidecar.bound.work import CallTerms, CutOff
 from anp.sidecar.calls.candidates import WrittenCandidate
@@ -93,6 +94,11 @@ class Prepared(ABC):
     def capability(self) -> str | None:
         """Full name of the capability that it calls, if the peer published that."""
         return None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """See `CallResult.notes`."""
+        return notes_of(self.agreement)
 
     def note(self, seen: CallSeen, cost: Cost = NO_COST) -> None:
         """Tell an observed call its way, and its cost as far as it is known."""
@@ -367,6 +373,11 @@ class WrittenRequest(Prepared):
     def capability(self) -> str | None:
         """See `Prepared.capability`."""
         return None if self._pick is None else self._pick.capability.name
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """See `CallResult.notes`."""
+        return () if self._pick is None else self._pick.notes
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""

@@ -20,7 +20,7 @@ from negotiation.llm.links.plans import (
 )
 from negotiation.llm.links.source import Source
 from negotiation.llm.links.spots import ITEMS, Spot
-from negotiation.rules.judge_source import lacking_lines, refused_lines, unpromised
+from negotiation.rules.judge_source import lacking_lines, unpromised
 from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.trial.module_shapes import (
     FailingValue,
@@ -52,7 +52,14 @@ class PlanLines:
     def lines(self, plan: ProviderPlan) -> list[str]:
         """Return the lines of a plan with all that stand in for it."""
         counted = ["made = 0"] if _counts(plan) else []
-        refused = refused_lines(plan.unused, "values") if plan.unused else []
+        refused = []
+        if plan.taken is not None:
+            told = 'unplaced + ": the capability takes no such value"'
+            refused = [
+                f'unplaced = anp_unplaced(values, {literal(plan.taken)}, "")',
+                "if unplaced:",
+                f'    raise CapabilityError("400", {told})',
+            ]
         return [*counted, *refused, *self._plan(plan, {"request": "values"})]
 
     def _plan(self, plan: ProviderPlan, roots: Mapping[str, str]) -> list[str]:

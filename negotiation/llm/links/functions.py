@@ -54,6 +54,22 @@ def anp_find(value, names):
         value = value[name]
     return value
 """,
+    "anp_unplaced": """\
+def anp_unplaced(value, known, path):
+    if isinstance(known, list) and isinstance(value, list):
+        for item in value:
+            unplaced = anp_unplaced(item, known[0], path + "*/")
+            if unplaced:
+                return unplaced
+    if isinstance(known, dict) and isinstance(value, dict):
+        for name in value:
+            if name not in known:
+                return path + name
+            unplaced = anp_unplaced(value[name], known[name], path + name + "/")
+            if unplaced:
+                return unplaced
+    return ""
+""",
     "anp_finite": """\
 def anp_finite(value):
     if isinstance(value, bool) or not isinstance(value, (int, float)):

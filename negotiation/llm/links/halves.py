@@ -22,6 +22,7 @@ from negotiation.need import Schema
 from negotiation.rules.halves import sized
 from negotiation.rules.judge_source import (
     PROBLEM,
+    read_result,
     unpromised_result,
 )
 from negotiation.rules.literals import indented, literal, names_literal
@@ -106,10 +107,11 @@ def _encode_request(source: Source, plan: RequesterPlan) -> None:
     frame = plan.frame
     values = source.builder(plan.request, {"arguments": "arguments"})
     slots = {Slot.MESSAGE_ID: "message_id", Slot.ACTION: literal(plan.action)}
+    shown = literal(plan.taken)
     lines = [
-        "for name in anp_expect(arguments, dict):",
-        f"    if name not in {names_literal(plan.known)}:",
-        '        raise ValueError("the protocol has no place for " + name)',
+        f'unplaced = anp_unplaced(anp_expect(arguments, dict), {shown}, "")',
+        "if unplaced:",
+        '    raise ValueError("the protocol has no place for " + unplaced)',
         f"values = {values}",
         *message_lines(
             frame.layout.request.fields,
@@ -143,7 +145,7 @@ def _decode_response(source: Source, plan: RequesterPlan) -> None:
         '    return {"message_id": message_id, "error": '
         '{"code": code, "message": text}}',
         *_values(frame, "response"),
-        f"result = {result}",
+        *read_result(result, plan.judged),
         *unpromised_result(plan.judged),
         'return {"message_id": message_id, "result": result}',
     ]

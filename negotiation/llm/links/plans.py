@@ -192,6 +192,11 @@ def find_spot(
     return None
 
 
+Taken = dict[str, Any] | list[Any] | None
+"""The names that are read of a value, each with what is read inside of it; a list has
+one element for each of its items, and None is any value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """A value in an output that means one of the document's error codes."""
@@ -265,8 +270,11 @@ class ProviderPlan:
     judged: Schema | None = None
     "Schema of the result, where the capabilities promise too little."
 
-    unused: tuple[str, ...] = ()
-    "Optional fields of the request that have no effect; a request with one is refused."
+    taken: Taken = None
+    "The values of a request that the calls take; a request with others is refused."
+
+    empty: tuple[str, ...] = ()
+    "Places of the result that get no value; see `HalfSource.empty`."
 
     joins: tuple[PlannedJoin, ...] = ()
 
@@ -309,7 +317,7 @@ class RequesterPlan:
     result: Node
     "Conversion from the response's values to the caller's result."
 
-    known: tuple[str, ...]
+    taken: Taken
     "Arguments that the protocol has a place for; others are refused."
 
     action: str | None = None
@@ -320,3 +328,6 @@ class RequesterPlan:
 
     judged: Schema | None = None
     "Schema of the result, where the response promises too little."
+
+    empty: tuple[str, ...] = ()
+    "See `ProviderPlan.empty`."

@@ -21,6 +21,7 @@ from negotiation.llm.links.conversions import (
 from negotiation.llm.links.functions import IMPORTS, helpers_for
 from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
+from negotiation.rules.judge_source import some_lines
 from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
 
@@ -239,7 +240,8 @@ class Source:
                 f"    if name not in {known}:",
                 f"        result[name] = {item}",
             ]
-        return [*lines, "return result"]
+        some = some_lines() if step.gives_some else []
+        return [*lines, *some, "return result"]
 
     def _name(self, what: str) -> str:
         self._count += 1

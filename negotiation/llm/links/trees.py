@@ -22,7 +22,7 @@ from negotiation.llm.links.spots import (
     without_null,
 )
 from negotiation.need import Schema
-from negotiation.schema.keywords import pointer
+from negotiation.schema.keywords import cut, pointer
 from negotiation.schema.plan import values_of, words
 from negotiation.schema.terms import Drop, MappingProof, normal_name
 from negotiation.schema.values import types_of
@@ -198,7 +198,21 @@ class _Builder:
             fields.append(made)
             if name in required and not made.default:
                 needs += made.node.needs
+        if self.drop is Drop.ALL and not fields and (linked or not path):
+            self._check_found(path, properties)
         return Tree(tuple(fields), tuple(dict.fromkeys(needs)))
+
+    def _check_found(self, path: tuple[str, ...], wanted: Mapping[str, Schema]) -> None:
+        """Refuse a result of which no value has a source, if there is any source."""
+        named = [name for name, one in wanted.items() if len(values_of(one)) != 1]
+        given = [
+            spot
+            for root in self.sources.values()
+            for spot in spots_of(root, whole=False)
+            if root.name != "request"
+        ]
+        if named and given:
+            self._reason(path, f"nothing gives {' or '.join(map(cut, named[:5]))}")
 
     def _field(
         self,

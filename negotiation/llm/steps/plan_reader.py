@@ -18,6 +18,7 @@ from negotiation.llm.links.plans import (
     PlannedJoin,
     ProviderPlan,
     ShownValues,
+    Taken,
     find_spot,
     read_links,
     shown_root,
@@ -25,7 +26,13 @@ from negotiation.llm.links.plans import (
 from negotiation.llm.links.shapes import Pairing, meant_value, paired, unbounded
 from negotiation.llm.links.spots import ITEMS, Root, Spot, bare_kind, spots_of
 from negotiation.llm.links.trees import Node, ValueLink, build_tree, is_open
-from negotiation.llm.links.uses import lost, unread, used_spots
+from negotiation.llm.links.uses import (
+    common,
+    empty_places,
+    lost,
+    taken_of,
+    used_spots,
+)
 from negotiation.mind import Offer
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut, keywords_of
@@ -65,10 +72,10 @@ def read_plan(
         planned = [reader.call(one) for one in part["calls"]]
         result = reader.result(part["result"])
         made = tuple(one for one in planned if one is not None)
-        otherwise, unused = None, reader.unused
+        otherwise, taken = None, reader.taken
         if fallback is not None and plan is not None:
             otherwise = reader.otherwise(fallback, plan)
-            unused = tuple(dict.fromkeys((*unused, *plan.unused)))
+            taken = common(taken, plan.taken)
         reasons += reader.reasons
         if reasons or result is None or len(made) != len(planned):
             continue
@@ -77,7 +84,8 @@ def read_plan(
             made,
             result,
             judged=parts.frame.response_place.schema if is_open(result) else None,
-            unused=unused,
+            taken=taken,
+            empty=reader.empty,
             joins=tuple(reader.joins),
             otherwise=otherwise,
             aliases=tuple(reader.aliases.items()),
@@ -150,10 +158,13 @@ class PlanReader:
         self._shown = [parts.request]
         self._places = {"request": place}
         self._used: list[Spot] = []
+        self._used_whole: list[Spot] = []
+        self._nodes: list[Node] = []
         self._pairs: list[Pairing] = []
         self._gone: set[str] = set()
         self.reasons: list[str] = []
-        self.unused: tuple[str, ...] = ()
+        self.taken: Taken = None
+        self.empty: tuple[str, ...] = ()
         self.joins: list[PlannedJoin] = []
         self.aliases: dict[str, str] = {}
 
@@ -194,11 +205,13 @@ class PlanReader:
             self._pair(paired(pairs_name(name), items, whole))
             self._gone.add(name)
             self._used.append(items)
+            self._used_whole.append(items)
         if isinstance(node, list):
             self._add(name, node)
         if isinstance(node, list) or len(self.reasons) > before:
             return None
         self._used += used_spots(node)
+        self._nodes.append(node)
         return PlannedCall(
             name,
             node,
@@ -238,7 +251,9 @@ class PlanReader:
         given = Root("request", self._parts.frame.request_place.schema)
         used = [*self._used, *used_spots(node)]
         self.reasons += lost(given, used, Drop.OPTIONAL)
-        self.unused = unread(given, used)
+        self.taken = taken_of(given, [*self._nodes, node], self._used_whole)
+        gives = [root for root in self._roots if root.name != given.name]
+        self.empty = empty_places(node, place.schema, gives)
         if missed := unit_missed(self._parts.document.requirement, node):
             self.reasons.append(missed)
         return node
@@ -416,6 +431,7 @@ class PlanReader:
             return
         self._pair(pairing)
         self._used += [left, right]
+        self._used_whole += [left, right]
         self.joins.append(PlannedJoin(pairing.root.name, left, right))
 
     def _items_above(self, key: Spot) -> Spot:

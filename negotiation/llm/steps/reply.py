@@ -34,7 +34,7 @@ from negotiation.llm.links.plans import (
 )
 from negotiation.llm.links.spots import Root, described
 from negotiation.llm.links.trees import build_tree, is_open
-from negotiation.llm.links.uses import lost, used_spots
+from negotiation.llm.links.uses import empty_places, lost, taken_of, used_spots
 from negotiation.llm.links.ways import ways_for
 from negotiation.llm.steps.offer import CODEC_TOKENS, MAX_TOKENS, Unmapped, Unserved
 from negotiation.llm.steps.phrases import (
@@ -50,7 +50,6 @@ from negotiation.mind import Demand
 from negotiation.need import Role
 from negotiation.rules.fit import action_for, action_names, given_schema
 from negotiation.schema.intake import prepared
-from negotiation.schema.keywords import keywords_of
 from negotiation.schema.terms import Drop, MappingProof
 from negotiation.strict_json import canonical_json
 
@@ -216,6 +215,14 @@ def read_reply(
         reasons.append(str(exc))
     if reasons or isinstance(sent, list) or isinstance(gained, list):
         return Unmapped(tuple(dict.fromkeys(reasons)), ())
-    known = tuple(keywords_of(given.schema).get("properties", ()))
-    judged = form.result.root.schema if is_open(gained) else None
-    return RequesterPlan(frame, sent, gained, known, action, codec, judged)
+    wanted = form.result.root.schema
+    return RequesterPlan(
+        frame,
+        sent,
+        gained,
+        taken_of(given, [sent]),
+        action,
+        codec,
+        wanted if is_open(gained) else None,
+        empty_places(gained, wanted, [Root("response", response.schema)]),
+    )

@@ -180,7 +180,8 @@ def test_an_action_that_the_document_fixes_names_the_capability() -> None:
         '"sku": {"type": "string"}}, "required": ["action", "sku"]}'
     )
     response = (
-        '{"type": "object", "properties": {"code": {"type": "integer"}, "data": {}}}'
+        '{"type": "object", "properties": {"code": {"type": "integer"}, '
+        '"data": {"type": "object"}}}'
     )
     text = f"# Need\nbuy\n# Request\n{request}\n# Response\n{response}"
     assert judge_offer(text, ALL, NOTHING) == Accept()
