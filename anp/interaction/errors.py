@@ -51,10 +51,18 @@ class InteractionError(Exception):
     peer's own words.
     """
 
-    def __init__(self, code: InteractionFault, text: str) -> None:
+    def __init__(
+        self, code: InteractionFault, text: str, *, retry_after: float = 0.0
+    ) -> None:
+        """Describe the refusal.
+
+        Args:
+            retry_after: Seconds after which the same may be taken; 0 for unknown.
+        """
         super().__init__(text)
         self.code = code
         self.text = text
+        self.retry_after = retry_after
 
 
 def fault_of(code: str) -> InteractionFault:

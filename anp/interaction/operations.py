@@ -182,6 +182,9 @@ class RefusedOperation:
     code: InteractionFault | str
     text: str
 
+    retry_after: float = 0.0
+    "Seconds after which the same may be taken; 0 when the peer does not say."
+
 
 Operation = (
     SessionOpen
@@ -216,7 +219,13 @@ class Send:
 
 def refusal(session: str, ref: int, error: InteractionError) -> RefusedOperation:
     """Return the answer to an operation that was refused."""
-    return RefusedOperation(session=session, ref=ref, code=error.code, text=error.text)
+    return RefusedOperation(
+        session=session,
+        ref=ref,
+        code=error.code,
+        text=error.text,
+        retry_after=error.retry_after,
+    )
 
 
 def check_session(session: Session, max_participants: int) -> None:

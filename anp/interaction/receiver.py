@@ -204,7 +204,11 @@ class Receiver(SessionRecord):
         name = waiting.pop(number)
         step.refused.append(
             RefusedSend(
-                peer=sender, number=number, code=refusal.code, text=refusal.text
+                peer=sender,
+                number=number,
+                code=refusal.code,
+                text=refusal.text,
+                retry_after=refusal.retry_after,
             )
         )
         if number == self._opened.get(sender):

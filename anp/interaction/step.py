@@ -19,6 +19,9 @@ class RefusedSend:
     code: str
     text: str
 
+    retry_after: float = 0.0
+    "Seconds after which the peer may take the same; 0 when it does not say."
+
 
 @dataclass(slots=True)
 class Step:

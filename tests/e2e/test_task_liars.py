@@ -37,7 +37,9 @@ from anp.protocols.gbz.words import GBZ_URI
 from anp.protocols.gbz.writer import write_frame
 from anp.protocols.line import OperationFrame
 from anp.sidecar.daemon import Daemon
+from anp.sidecar.tasks.chronicle import Chronicle
 from anp.wire.frames import ProtocolType
+from tests.e2e.neighbours import address, neighbours_in
 from tests.e2e.raw_peer import RawPeer, raw_peer
 from tests.e2e.talks import talks_in
 from tests.e2e.test_task_faults import AGENT
@@ -321,3 +323,27 @@ async def test_who_reads_nothing_holds_up_the_work_and_fills_no_memory(
             assert now < 1_000, f"{now} updates were taken of who reads nothing"
             await liar.until("completed")
             assert liar.results() == [str(number) for number in range(3_000)]
+
+
+async def test_many_tasks_at_a_stranger_end_and_their_sender_waits(
+    tmp_path: Path,
+) -> None:
+    few = {"interaction.max_tasks_unlisted": 2}
+    async with neighbours_in(tmp_path, "one", settings={"one": few}) as all_of:
+        caller, one = all_of.values()
+        started = [
+            await caller.tasks.start_task(
+                address(one),
+                capability="weather.now",
+                parts=[Part.value({"city": "Oslo"})],
+                trust_first_use=True,
+            )
+            for _ in range(12)
+        ]
+        names = [known.id for known in started]
+        done, found = await Chronicle(caller.tasks.sessions).wait(names, timeout=60)
+        assert done
+        ends = {(known.task.state, known.task.code) for known in found}
+        assert ends == {("completed", ""), ("rejected", "too_many")}
+        said = [one.task.reason for one in found if one.task.code]
+        assert all("come again in" in reason for reason in said)

@@ -175,11 +175,15 @@ def _answer(message: EnvelopeMessage, about: Fields, ref: int) -> Operation:
             fields = Fields(data, "event_data")
             code = fields.text("code", limit=MAX_STATE)
             text = fields.for_people("message")
-        case ErrorPayload(code, text):
+        case ErrorPayload(code, text, details):
+            fields = Fields(details, "details")
             code, text = code[:MAX_STATE], text[:MAX_TEXT]
         case _:
             raise invalid("an answer is an error, or an event received or refused")
-    return RefusedOperation(session=session, ref=ref, code=code, text=text)
+    seconds = max(0.0, float(fields.number("retry_after") or 0))
+    return RefusedOperation(
+        session=session, ref=ref, code=code, text=text, retry_after=seconds
+    )
 
 
 def _operation(message: EnvelopeMessage, about: Fields) -> Operation:

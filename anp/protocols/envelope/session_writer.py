@@ -158,9 +158,10 @@ def _told(operation: Operation, request: str) -> _Told:
         case Acknowledgement(session=session, task=task):
             data = {} if task is None else {"task": _task(task)}
             return _event(session, SessionEventName.RECEIVED, data)
-        case RefusedOperation(session=session, code=code, text=text):
+        case RefusedOperation(session=session, code=code, text=text) as refusal:
+            more = {"retry_after": refusal.retry_after} if refusal.retry_after else {}
             if request:
-                payload = ErrorPayload(str(code), text, {})
+                payload = ErrorPayload(str(code), text, more)
                 return _Told(
                     kind=MessageType.ERROR,
                     payload=payload,
@@ -168,7 +169,7 @@ def _told(operation: Operation, request: str) -> _Told:
                     answers=request,
                     metadata={},
                 )
-            refused = {"code": str(code), "message": text}
+            refused = {"code": str(code), "message": text, **more}
             return _event(session, SessionEventName.REFUSED, refused)
         case SubscribeCreate() | SubscribeCancel():
             raise JsonError("the envelope has no subscriptions")

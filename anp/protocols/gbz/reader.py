@@ -219,6 +219,7 @@ def _error(fields: Fields, ref: int) -> Operation:
         ref=ref,
         code=fields.text("code", limit=MAX_STATE),
         text=fields.for_people("text"),
+        retry_after=max(0.0, float(fields.number("retryAfter") or 0)),
     )
 
 

@@ -108,8 +108,11 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
             # Its piece of a file is put in at the end.
             told = {} if found is None else {"task": written_task(found)}
             return GbzOperation.ACK, {"sessionId": session_id, **told}
-        case RefusedOperation(session=session_id, code=code, text=text):
+        case RefusedOperation(session=session_id, code=code, text=text) as refused:
             value = {"sessionId": session_id, "code": str(code), "text": text}
+            if refused.retry_after:
+                # Not in the seed: we say when to come again.
+                value["retryAfter"] = refused.retry_after
             return GbzOperation.ERROR, value
         case SubscribeCreate() | SubscribeCancel():
             raise JsonError("version 1 has no subscriptions")

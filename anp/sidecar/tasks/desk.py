@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -38,6 +39,9 @@ RATE = 50.0
 
 OPENED_RATE = 0.5
 "Sessions in each second that strangers at one address may open in the long run."
+
+FULL = 5.0
+"Seconds after which who has too many open tasks may try again; some may have ended."
 
 MAX_PACES = 1_000
 "Shares whose rate is remembered."
@@ -147,7 +151,10 @@ class TaskDesk:
         most = self._config.max_tasks if listed else self._config.max_tasks_unlisted
         if self._used[share] >= most:
             raise InteractionError(
-                InteractionFault.TOO_MANY, f"at most {most} tasks may be open here"
+                InteractionFault.TOO_MANY,
+                f"at most {most} tasks may be open here; come again in {FULL:g} s or "
+                "later",
+                retry_after=FULL,
             )
 
     def check_sessions(self, share: Share) -> None:
@@ -156,9 +163,14 @@ class TaskDesk:
         Raises:
             InteractionError: Those of this share opened too many of late.
         """
-        if share.rank is Rank.COMMON and self._opened.wait(share) > 0:
+        wait = self._opened.wait(share) if share.rank is Rank.COMMON else 0.0
+        if wait > 0:
+            seconds = float(math.ceil(wait))
             raise InteractionError(
-                InteractionFault.TOO_MANY, "too many sessions were opened of late"
+                InteractionFault.TOO_MANY,
+                "too many sessions were opened of late; come again in "
+                f"{seconds:g} s or later",
+                retry_after=seconds,
             )
 
     def begin(self, log: str, task: Task) -> None:

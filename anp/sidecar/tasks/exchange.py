@@ -43,6 +43,7 @@ from anp.sidecar.files.spool import FileRole, KeptFile, Spool
 from anp.sidecar.files.transfers import FileTransfers
 from anp.sidecar.peers.figures import FirstAnswers, Measures
 from anp.sidecar.peers.finder import PeerFinder
+from anp.sidecar.tasks.delivery.attempts import Pauses
 from anp.sidecar.tasks.delivery.line import Line
 from anp.sidecar.tasks.delivery.lines import Lines
 from anp.sidecar.tasks.delivery.one_turn import OneTurn
@@ -103,6 +104,11 @@ class SessionPeers:
             order: URIs of the protocols for tasks, best first.
         """
         self._order = tuple(order)
+        self._pauses = Pauses()
+        self._held: dict[str, dict[str, str]] = {}
+        "Sessions, with their peers' ids, that wait for the end of an agent's pause."
+
+        self._releasing: dict[str, asyncio.TimerHandle] = {}
         self._identities = identities
         self._finder = finder
         self._requesters = requesters
@@ -135,6 +141,8 @@ class SessionPeers:
 
     async def close(self) -> None:
         """Dial nobody any more."""
+        for releasing in self._releasing.values():
+            releasing.cancel()
         await self.files.close()
         await self.outbox.close()
         await self.lines.close()
@@ -197,6 +205,8 @@ class SessionPeers:
                 if asked is not None:
                     asked.answer(send)
                 continue
+            if self._is_held(log, send):
+                continue
             line = self._line(log, send.to)
             if line is not None:
                 line.tell(log, send)
@@ -204,6 +214,8 @@ class SessionPeers:
                 self.do(self.want(log))
                 self.outbox.look(send.to)
         for refused in step.refused:
+            if refused.retry_after > 0:
+                self._pauses.refused(agent_name(refused.peer), refused.retry_after)
             self._sessions.refused(log, refused.text)
             logger.warning(
                 "operation refused session=%s code=%s reason=%r",
@@ -218,6 +230,35 @@ class SessionPeers:
             else:
                 # It waits for a line whose other side knows the session.
                 self.outbox.look(peer)
+
+    def _is_held(self, log: str, send: Send) -> bool:
+        """Tell whether a session is new to a peer that has no room for a while.
+
+        It waits in its log, and is told when the pause is over.
+        """
+        agent = agent_name(send.to)
+        is_new = isinstance(send.operation, SessionOpen)
+        if is_new and self._pauses.left(agent) > 0:
+            if agent not in self._held:
+                self._held[agent] = {}
+                self._release(agent)
+            self._held[agent][log] = send.to
+        return log in self._held.get(agent, ())
+
+    def _release(self, agent: str) -> None:
+        """Tell a peer of the sessions that waited for the end of its pause."""
+        left = self._pauses.left(agent)
+        if left > 0:
+            loop = asyncio.get_running_loop()
+            self._releasing[agent] = loop.call_later(left, self._release, agent)
+            return
+        self._releasing.pop(agent, None)
+        for log, peer in self._held.pop(agent, {}).items():
+            line = self._line(log, peer)
+            if line is not None:
+                line.put_off(log)
+            else:
+                self.do(self.want(log))
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
         """Do what follows from a step; what fails is logged."""
@@ -291,6 +332,8 @@ class SessionPeers:
 
     async def dial(self, peer: str, protocol: str) -> tuple[Channel, str] | None:
         """See `LineWork`."""
+        # A peer that has no room for what is new is not dialled for it either.
+        await asyncio.sleep(self._pauses.left(agent_name(peer)))
         if self._others.has_channel(peer, protocol):
             return None
         if not protocol and await self._others.join(peer):
@@ -339,7 +382,10 @@ class SessionPeers:
     def untold(self, line: Line) -> list[str]:
         """See `LineWork`."""
         found = []
+        held = self._held.get(agent_name(line.peer), ())
         for log in self._sessions.standing.untold(line.peer):
+            if log in held:
+                continue
             protocol, is_ours = self._sessions.standing.carrier(log)
             if is_ours:
                 fits = line.takes_sessions and protocol in ("", line.uri)

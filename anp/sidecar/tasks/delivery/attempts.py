@@ -2,13 +2,15 @@
 
 The news themselves are in the logs of their sessions. An attempt that fails is made
 again after 1 s to 5 min, for a day; then they are a dead letter, which the owner sees.
+A peer that has no room is given nothing new for a while: see `Pauses`.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +19,15 @@ FIRST_WAIT = 1.0
 
 MOST_WAIT = 300.0
 "The longest such wait, in seconds."
+
+MOST_PAUSE = 60.0
+"The longest pause to which the ones before have doubled, in seconds."
+
+MOST_TOLD = 3_600.0
+"The longest pause that a peer's own words bring about, in seconds."
+
+MAX_PAUSES = 1_000
+"Peers whose pauses are remembered."
 
 LIFETIME = 86_400.0
 "Seconds for which news are brought; then they are a dead letter."
@@ -99,3 +110,37 @@ class Attempts:
     def is_dead(self, oldest: float) -> bool:
         """Return whether news that came at a time are to be tried no more."""
         return max(oldest, self.since) < time.time() - LIFETIME
+
+
+class Pauses:
+    """The times for which peers that refused too much are given nothing new.
+
+    The first is as long as the peer says, at least `FIRST_WAIT`; the next one, if it
+    refuses again soon, is twice as long, up to `MOST_PAUSE`, and never shorter than
+    the peer says. Pure; the clock comes in.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._of: dict[str, tuple[float, float]] = {}
+
+    def refused(self, agent: str, seconds: float) -> None:
+        """Take note that a peer has no room.
+
+        Args:
+            seconds: Time after which it may have some, in its own words.
+        """
+        now = self._clock()
+        until, wait = self._of.pop(agent, (-math.inf, 0.0))
+        if until <= now:
+            wait = 2 * wait if now - until < MOST_PAUSE else 0.0
+        told = min(seconds, MOST_TOLD) if math.isfinite(seconds) else 0.0
+        wait = max(min(max(wait, FIRST_WAIT), MOST_PAUSE), told)
+        self._of[agent] = max(until, now + wait), wait
+        while len(self._of) > MAX_PAUSES:
+            del self._of[next(iter(self._of))]
+
+    def left(self, agent: str) -> float:
+        """Return the seconds for which a peer is still given nothing new."""
+        until, _ = self._of.get(agent, (-math.inf, 0.0))
+        return max(0.0, until - self._clock())

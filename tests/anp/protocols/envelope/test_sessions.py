@@ -177,6 +177,7 @@ OPERATIONS: list[Operation] = [
         task=bare(state="failed", reason="r", may_have_run=True, changed_at=NOW),
     ),
     RefusedOperation(session="s", ref=7, code="state", text="it has ended"),
+    RefusedOperation(session="s", ref=7, code="too_many", text="no", retry_after=2.5),
 ]
 
 

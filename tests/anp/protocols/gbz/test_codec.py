@@ -517,6 +517,7 @@ OPERATIONS: list[Operation] = [
     Acknowledgement(session="s", ref=1, task=bare()),
     RefusedOperation(session="s", ref=1, code="state", text="no"),
     RefusedOperation(session="", ref=0, code="invalid", text=""),
+    RefusedOperation(session="s", ref=1, code="too_many", text="no", retry_after=2.5),
 ]
 
 
