@@ -110,10 +110,9 @@ def _frame(operation: Operation) -> tuple[GbzOperation, dict[str, Any]]:
             return GbzOperation.ACK, {"sessionId": session_id, **told}
         case RefusedOperation(session=session_id, code=code, text=text) as refused:
             value = {"sessionId": session_id, "code": str(code), "text": text}
-            if refused.retry_after:
-                # Not in the seed: we say when to come again.
-                value["retryAfter"] = refused.retry_after
-            return GbzOperation.ERROR, value
+            # Not in the seed: we say when to come again.
+            more = given_fields(retryAfter=refused.retry_after)
+            return GbzOperation.ERROR, {**value, **more}
         case SubscribeCreate() | SubscribeCancel():
             raise JsonError("version 1 has no subscriptions")
 
