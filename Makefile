@@ -27,7 +27,7 @@ SPREAD := -n 2 --dist worksteal
 # Tests start hundreds of processes, which would each compile all that they import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups groups-fleet walks bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long release test-release container pictures
+.PHONY: help install venv constraints demo quick fast test check house house-static assertions format lint types contracts wheel sdk-env api-env test-api agents-env callers-env a2a-env a2a-0.3-env a2a-framework-env a2a-js-env test-callers test-clients test-readme bench bench-files bench-growth bench-long corpus-control test-sandbox test-unprivileged test-redis kill groups groups-fleet walks crossings bench-groups kill-files long-call cron-years push-minute test-everything attacks obedient soak fuzz mutants explore clean slim-env bench-slim a2a-adk-env test-long release test-release container pictures
 
 help:
 	@echo "make demo    two agents meet, agree and call (start here; it installs what it needs)"
@@ -53,6 +53,7 @@ help:
 	@echo "make groups  a group of eight daemons: 10,000 messages, calm, and with kills of hub and members"
 	@echo "make groups-fleet  a group whose hub is a fleet of three over Redis, with kills of the fleet"
 	@echo "make walks   2,000 walks of a hub and five members over links that lose, repeat and reorder"
+	@echo "make crossings  2,000 histories of three daemons whose calls, tasks, files and groups cross with kills and cuts"
 	@echo "make bench-growth  a warm call and memory over peers, agreements, links, callers and sizes"
 	@echo "make bench-groups  groups of 2, 8 and 32 members against SLIM, by turns"
 	@echo "make long-call  a call of ten minutes over a link that is cut three times"
@@ -357,6 +358,10 @@ groups: venv
 # Three daemons with one identity have the hub; kills of the holder and of sisters.
 groups-fleet: venv
 	$(BIN)/python -m tests.crowd --fleet --messages 2000
+
+# A part of these runs with the tests.
+crossings: venv
+	$(BIN)/python -m tests.crossings 2000
 
 walks: venv
 	ANPD_WALKS=2000 $(BIN)/pytest -n 0 -s tests/anp/interaction/groups/test_walks.py

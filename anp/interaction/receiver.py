@@ -332,7 +332,8 @@ class Receiver(SessionRecord):
     ) -> None:
         self._check_requester(sender)
         known = self.tasks.get(task.id)
-        mark = fingerprint(task)
+        # Not every protocol tells when; the same task may come again over another one.
+        mark = fingerprint(replace(task, changed_at=None))
         if known is not None:
             # After a restart only its capability tells whether it is the same.
             if self._created.get(task.id, mark) != mark or (

@@ -129,7 +129,11 @@ class SessionPeers:
             spool, self._line_for, sessions.head, self.want, max_wait=max_wait
         )
         self.outbox = Outbox(
-            sessions, self.lines, dial=self._bring, is_linked=is_linked
+            sessions,
+            self.lines,
+            dial=self._bring,
+            is_linked=is_linked,
+            carries=self._carries_news,
         )
         self._is_listed = is_listed
         self._max_registered = max_registered
@@ -177,13 +181,22 @@ class SessionPeers:
         protocol, is_ours = self._sessions.standing.carrier(log)
         return self.lines.carrying(log, peer, protocol=protocol, is_ours=is_ours)
 
+    def _carries_news(self, peer: str) -> bool:
+        """Return whether a line carries what waits for a peer with an address."""
+        registered = self._sessions.standing.registered(peer)
+        return any(self._line(log, peer) is not None for log in registered)
+
     def _line_for(self, kept: KeptFile) -> Line | None:
         """Return the line over which pieces of a file come.
 
         Raises:
             InteractionError: The peer knows nothing of its session.
         """
-        line = self._line(kept.log, kept.peer)
+        protocol, is_ours = self._sessions.standing.carrier(kept.log)
+        lines = self.lines.open(kept.peer, protocol if is_ours else "")
+        giving = [one for one in lines if one.gives_files]
+        choose = partial(self.lines.ways.choose, kept.log, is_ours=is_ours)
+        line = choose(giving) or choose(lines)
         if line is None and (kept.log, kept.peer) in self._lost():
             raise InteractionError(InteractionFault.UNKNOWN_SESSION, LOST)
         return line
@@ -228,8 +241,14 @@ class SessionPeers:
             if line is not None:
                 line.put_off(log, after=number - 1)
             else:
-                # It waits for a line whose other side knows the session.
-                self.outbox.look(peer)
+                self._wait_for_line(log, peer)
+
+    def _wait_for_line(self, log: str, peer: str) -> None:
+        """Have a line made whose other side knows a session."""
+        if self._sessions.standing.carrier(log)[1]:
+            self.do(self.want(log))
+        else:
+            self.outbox.look(peer)
 
     def _is_held(self, log: str, send: Send) -> bool:
         """Tell whether a session is new to a peer that has no room for a while.
@@ -379,16 +398,18 @@ class SessionPeers:
                 ]
         return []
 
-    def untold(self, line: Line) -> list[str]:
+    def untold(self, line: Line, *, is_ours: bool = False) -> list[str]:
         """See `LineWork`."""
         found = []
         held = self._held.get(agent_name(line.peer), ())
         for log in self._sessions.standing.untold(line.peer):
             if log in held:
                 continue
-            protocol, is_ours = self._sessions.standing.carrier(log)
-            if is_ours:
-                fits = line.takes_sessions and protocol in ("", line.uri)
+            protocol, of_us = self._sessions.standing.carrier(log)
+            if of_us:
+                fits = (line.is_ours or is_ours) and protocol in ("", line.uri)
+            elif is_ours:
+                continue
             else:
                 # It goes on where the peer spoke, as long as there is such a line.
                 other = self.lines.find(line.peer, protocol)
@@ -399,10 +420,18 @@ class SessionPeers:
 
     def go_on(self, peer: str) -> None:
         """See `LineWork`."""
-        for log in self._sessions.standing.untold(peer):
+        standing = self._sessions.standing
+        held = self._held.get(agent_name(peer), ())
+        for log in [one for one in standing.untold(peer) if one not in held]:
             line = self._line(log, peer)
             if line is not None:
                 line.put_off(log)
+            else:
+                self._wait_for_line(log, peer)
+        # What the peer works on was perhaps told on a line that it had dialled.
+        by_protocol = {standing.carrier(log)[0]: log for log in standing.ours(peer)}
+        for log in by_protocol.values():
+            self.do(self.want(log))
 
     def needs_line(self, peer: str, protocols: Container[str]) -> bool:
         """See `LineWork`."""
@@ -606,7 +635,9 @@ class SessionPeers:
         if await self._sessions.find(session.requester.id, session.id) is None:
             self._sessions.room.check()
             self._desk.check_sessions(share)
-        line.opens_session()
+        if line.opens_session():
+            # What was told on it of our sessions is told where they are heard.
+            self.go_on(line.peer)
         log = await self._sessions.join(
             session, own=own, sender=session.requester.id, ref=ref
         )

@@ -66,8 +66,12 @@ class LineWork(Protocol):
     async def more(self, log: str, peer: str, after: int, limit: int) -> list[Send]:
         """Return what a peer has not acknowledged in a session; see `Sessions`."""
 
-    def untold(self, line: Line) -> list[str]:
-        """Return the sessions to go on with over a new line."""
+    def untold(self, line: Line, *, is_ours: bool = False) -> list[str]:
+        """Return the sessions to go on with over a new line.
+
+        Args:
+            is_ours: Those that we opened, over a line that the peer dialled.
+        """
 
     def go_on(self, peer: str) -> None:
         """Tell a peer over the lines that are left what was under way on another."""
@@ -140,7 +144,7 @@ class Line:
         self.takes_sessions = True
         """A session that we open may go over it. Where the peer dialled and opens one,
         it may be there for a call of one turn, and work on nothing of ours."""
-        self._is_ours = is_ours
+        self.is_ours = is_ours
         self.peer = canonical_did(channel.peer_did, channel.peer_key)
         "The peer's DID in its canonical form."
 
@@ -201,9 +205,14 @@ class Line:
         """True while there is something to send."""
         return bool(self._unsent or self._pieces or self._late)
 
-    def opens_session(self) -> None:
-        """Take note that the peer opens a session on it."""
-        self.takes_sessions = self._is_ours
+    def opens_session(self) -> bool:
+        """Take note that the peer opens a session on it.
+
+        Returns:
+            True when sessions of ours went over it until now, and do so no more.
+        """
+        before, self.takes_sessions = self.takes_sessions, self.is_ours
+        return before and not self.is_ours
 
     def answer(self, send: Send) -> None:
         """Send an answer to an operation of the peer."""

@@ -13,7 +13,7 @@ import contextvars
 import logging
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -38,6 +38,10 @@ UNDER_WAY = 2.0
 
 NEWS_SILENCE = 10.0
 "Seconds without a word after which a peer that dials us has no more news for us."
+
+SETTLED = 1.0
+"""Seconds after which a peer that dialled us has said that it has a call of one turn,
+if that is what it came for."""
 
 IDLE_CHECK = 5.0
 "Seconds between two looks at whether a line is still needed."
@@ -158,8 +162,11 @@ class Lines:
         )
         lines = self._lines.setdefault(agent, [])
         lines.append(line)
-        for log in self._work.untold(line):
-            line.put_off(log)
+        self._tell(line, self._work.untold(line))
+        if not is_ours:
+            # What we dial for is told there, unless the peer came for all its purposes.
+            later = partial(self._tell_ours, line)
+            asyncio.get_running_loop().call_later(SETTLED, later)
         for told in self.opened:
             told(line)
         try:
@@ -182,6 +189,14 @@ class Lines:
         for task in keeping:
             task.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
+
+    def _tell(self, line: Line, logs: Iterable[str]) -> None:
+        for log in logs:
+            line.put_off(log)
+
+    def _tell_ours(self, line: Line) -> None:
+        if line.stands and line.takes_sessions:
+            self._tell(line, self._work.untold(line, is_ours=True))
 
     async def _keep(self, peer: str, key: tuple[str, str], once: bool) -> None:
         """Have a line to a peer until it has nothing to do for us."""

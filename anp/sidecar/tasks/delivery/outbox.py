@@ -46,17 +46,20 @@ class Outbox:
         *,
         dial: Dial,
         is_linked: Callable[[str], bool],
+        carries: Callable[[str], bool],
     ) -> None:
         """Begin; nothing is looked for by itself.
 
         Args:
             dial: Opens a channel to a peer at an address, or over a link that is there.
             is_linked: Tells if a link to a peer is there.
+            carries: Tells if a line to a peer carries what waits for it.
         """
         self._sessions = sessions
         self._lines = lines
         self._dial = dial
         self._is_linked = is_linked
+        self._carries = carries
         self._bringing: dict[str, asyncio.Task[None]] = {}
         self._attempts: dict[str, Attempts] = {}
         self.beside: list[Letters] = []
@@ -65,7 +68,7 @@ class Outbox:
     def look(self, peer: str) -> None:
         """Bring a peer what waits for it, as far as it registered an address."""
         agent = agent_name(peer)
-        if agent in self._bringing or self._lines.find(agent) is not None:
+        if agent in self._bringing or self._carries(agent):
             return
         if not self._sessions.standing.registered(agent):
             return
@@ -134,7 +137,7 @@ class Outbox:
         attempts.begin()
         try:
             # Nothing is awaited between the last look and the end of this.
-            while self._lines.find(agent) is None:
+            while not self._carries(agent):
                 waiting = [one async for one in self._letters(agent)]
                 letters = [one for one in waiting if not one.dead]
                 if not waiting:

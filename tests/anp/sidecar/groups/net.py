@@ -118,7 +118,7 @@ class Node:
 
     # For the lines.
 
-    def untold(self, line: Line) -> list[str]:
+    def untold(self, line: Line, *, is_ours: bool = False) -> list[str]:
         return []
 
     def go_on(self, peer: str) -> None:
