@@ -325,7 +325,7 @@ bench-long: venv
 # The sandbox's tests with another Python, such as PYTHON=python3.13.
 test-sandbox:
 	$(MAKE) VENV=.venvs/$(notdir $(PYTHON)) venv
-	.venvs/$(notdir $(PYTHON))/bin/pytest -n 2 tests/sandbox
+	ANPD_PROGRAMS=5000 .venvs/$(notdir $(PYTHON))/bin/pytest -n 2 tests/sandbox
 
 # The sandbox's tests as an ordinary user, also when we are root.
 test-unprivileged: venv

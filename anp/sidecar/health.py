@@ -119,7 +119,7 @@ def _listener(daemon: Daemon) -> HealthPart:
 
 def _sandbox(daemon: Daemon) -> HealthPart:
     level = daemon.sandbox.isolation.level
-    if level == "reduced" and daemon.config.sandbox.level == "full":
+    if level == "reduced" and daemon.sandbox.config.required_level == "full":
         text = "isolation is reduced: only code written by rules runs"
         return HealthPart(Condition.DEGRADED, text)
     return HealthPart(Condition.OK, f"isolation is {level}")

@@ -164,7 +164,10 @@ def make_code(config: Config, observer: Observer) -> CodeParts:
         SandboxConfig(
             max_workers=config.sandbox.max_workers,
             memory=config.sandbox.memory,
-            required_level=config.sandbox.level,
+            # One setting is changed in passing; two are not.
+            required_level=config.sandbox.level
+            if config.sandbox.without_kernel == "as my own"
+            else "full",
             idle_timeout=config.sandbox.idle_timeout,
         ),
         on_run=observer.sandbox_run,

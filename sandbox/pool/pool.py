@@ -282,7 +282,8 @@ class Sandbox:
             raise SandboxError(
                 "forbidden",
                 f"isolation is {level}, so only code written by rules runs; "
-                'sandbox.level = "reduced" lowers what is asked',
+                'sandbox.level = "reduced" together with sandbox.without_kernel = '
+                '"as my own" runs the rest as if you had written it',
                 stage="load",
             )
 

@@ -209,7 +209,8 @@ async def _isolation() -> list[DoctorCheck]:
             if reduced
             else "",
             fix="Linux 3.17 or later with seccomp, also inside the container; or "
-            'sandbox.level = "reduced", which does without'
+            'sandbox.level = "reduced" and sandbox.without_kernel = "as my own", '
+            "which run it as if you had written it"
             if reduced
             else "",
         )
