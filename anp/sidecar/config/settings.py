@@ -299,9 +299,9 @@ class SandboxSettings(Section):
     kernel decides: "reduced" counts only beside `without_kernel`."""
 
     without_kernel: Literal["refuse", "as my own"] = "refuse"
-    """What becomes of code of a model where the kernel does not isolate it and `level`
-    is "reduced": "as my own" runs it as if you had written it, with all that your user
-    may do for whoever gets past the language layer."""
+    """Second setting for code of a model where the kernel does not isolate it: beside
+    the level "reduced", "as my own" runs that code as if you had written it, with all
+    that your user may do for whoever gets past the language layer."""
 
     plans: Literal["daemon", "worker"] = "daemon"
     "Place where code of rules runs: in the daemon as a plan, or as text in a worker."
