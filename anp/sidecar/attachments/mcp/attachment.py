@@ -13,6 +13,7 @@ from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
+    suppress,
 )
 from dataclasses import replace
 from enum import Enum, auto
@@ -87,6 +88,15 @@ DEADLINE_META = "anpd/deadline"
 "Key in `_meta` of a call with the time after which nobody waits for it."
 
 
+NO_RESULT = (-32603, "Handler returned an invalid result")
+"""Error of the MCP library's servers for a tool whose answer the older protocol does
+not have, such as one that asks."""
+
+
+class _AsksInAnswer(Exception):
+    """The answer of a tool does not exist in the protocol that is spoken."""
+
+
 class _Wake(Enum):
     """Reasons to wake the task that owns the client."""
 
@@ -120,6 +130,9 @@ class McpAttachment(SupervisedAttachment):
 
         self._none_runs = asyncio.Event()
         self._questions = Questions()
+        self._newest = False
+        "True when a tool has asked in its answer, which the older protocol cannot."
+
         self._operations: dict[str, McpOperation] = {}
 
     async def close(self) -> None:
@@ -140,9 +153,16 @@ class McpAttachment(SupervisedAttachment):
             operation = self._operations.get(self._tool_of(capability))
             if operation is None:
                 raise AttachmentError(f"the MCP server has no {capability} any more")
-            outcome = await self._answered(
-                operation, arguments, caller, deadline, timeout
-            )
+            try:
+                outcome = await self._answered(
+                    operation, arguments, caller, deadline, timeout
+                )
+            except _AsksInAnswer:
+                await self._speak_newest(capability, deadline - loop.time())
+                operation = self._operations.get(self._tool_of(capability), operation)
+                outcome = await self._answered(
+                    operation, arguments, caller, deadline, timeout
+                )
         finally:
             leave(None)
         _check_output(outcome.output, self._limits.max_result)
@@ -152,6 +172,26 @@ class McpAttachment(SupervisedAttachment):
                 is_last = number == len(outcome.parts)
                 await requester.update([as_last(part) if is_last else part])
         return outcome.output
+
+    async def _speak_newest(self, capability: str, left: float) -> None:
+        """Begin anew with a server whose tool asks in its answer (MCP 2026-07-28).
+
+        A tool that does is made to be called again with what it asked for.
+
+        Raises:
+            ToolError: 503, other calls are under way, which this would end.
+            AttachmentError: The server does not start again in time.
+        """
+        if self._running:
+            raise ToolError(503, "the tool asks in another protocol; call again soon")
+        self._newest = True
+        self._lost()
+        self._queue.put_nowait(_Wake.END)
+        wait = min(left, self._limits.supervisor.start_timeout)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait):
+                await self._ready.wait()
+        await self._wait_ready(capability, left)
 
     async def _answered(
         self,
@@ -205,6 +245,8 @@ class McpAttachment(SupervisedAttachment):
                 )
                 return await operation.run(exchange, arguments)
         except MCPError as exc:
+            if (exc.code, exc.message) == NO_RESULT and not self._newest:
+                raise _AsksInAnswer from None
             error = _tool_error(exc.code, exc.message, exc.error.data)
             if isinstance(error, AttachmentError):
                 self._gone(session)
@@ -324,7 +366,7 @@ class McpAttachment(SupervisedAttachment):
                         elicitation_callback=self._questions.answer,
                     ) as session,
                 ):
-                    await agree_on_version(session)
+                    await agree_on_version(session, newest=self._newest)
                     self._short = await short_way(session, dispatcher)
                     yield session, started
             if scope.cancelled_caught:

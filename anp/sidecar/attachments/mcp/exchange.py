@@ -60,30 +60,31 @@ TEXT: Final = frozenset({"type", "text"})
 NO_MODEL = "the tool wants a model or folders of its client; peers' calls have neither"
 
 
-async def agree_on_version(session: ClientSession) -> None:
-    """Agree with the server on a version of the protocol, the newest if it knows it.
+async def agree_on_version(session: ClientSession, *, newest: bool = False) -> None:
+    """Agree with the server on a version of the protocol, by the handshake if it can.
+
+    Most tools that ask for something ask while they work, which a server can do only
+    after the handshake: MCP 2026-07-28 has no way for it.
+
+    Args:
+        newest: True for a server whose tools ask in their answers, as of 2026-07-28.
 
     Raises:
-        MCPError: It refuses all, or is gone.
+        MCPError: It refuses both ways, or is gone.
     """
     from mcp.shared.exceptions import MCPError
-    from mcp.types import UNSUPPORTED_PROTOCOL_VERSION
     from pydantic import ValidationError
 
-    for last in (False, True):
+    ways = session.initialize, session.discover
+    first, second = reversed(ways) if newest else ways
+    try:
+        await first()
+    except (MCPError, ValidationError, RuntimeError) as exc:
+        # Servers of 2026-07-28 alone know no handshake, and older ones nothing else.
         try:
-            await session.discover()
-        except (MCPError, ValidationError, RuntimeError):
-            # Servers from before 2026-07-28 know a handshake only.
-            try:
-                await session.initialize()
-            except MCPError as exc:
-                # One that starts slowly may have settled on the first question, which
-                # we had given up.
-                if last or exc.code != UNSUPPORTED_PROTOCOL_VERSION:
-                    raise
-                continue
-        return
+            await second()
+        except (ValidationError, RuntimeError):
+            raise exc from None
 
 
 @dataclass(frozen=True, slots=True)
