@@ -81,6 +81,9 @@ class Agent:
     def find(self, way: Any, peer: str, name: str) -> Capability | None:
         return CAPABILITIES.get(name.removeprefix("agent."))
 
+    def named(self, way: Any, peer: str, name: str) -> Capability | None:
+        return self.find(way, peer, name)
+
     def offered(self, way: Any, peer: str) -> list[Capability]:
         return list(CAPABILITIES.values())
 
