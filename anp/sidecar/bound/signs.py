@@ -11,6 +11,9 @@ from negotiation.messages import CallSignal
 MAX_WORDS: Final = 500
 "Characters of a tool's words that are passed on."
 
+LEFT_OUT: Final = "leftOut"
+"Key of the number of reports before one that were too many to be told."
+
 
 @dataclass(frozen=True, slots=True)
 class CallSign:
@@ -28,6 +31,9 @@ class CallSign:
     message: str = ""
     "The tool's words."
 
+    left_out: int = 0
+    "Reports before this one that were too many to be told."
+
     @property
     def what(self) -> str:
         """The sign in one line."""
@@ -36,18 +42,25 @@ class CallSign:
         numbers = "" if self.progress is None else f"{self.progress:g}"
         if numbers and self.total is not None:
             numbers += f" of {self.total:g}"
-        return ": ".join(one for one in (numbers, self.message) if one)
+        said = ": ".join(one for one in (numbers, self.message) if one)
+        return f"{said} ({self.left_out} left out)" if self.left_out else said
 
 
-def sign_of(signal: CallSignal, ms: float) -> CallSign:
-    """Return a peer's signal as a sign, without what is not as it should be."""
+def sign_of(signal: CallSignal, ms: float, *, left_out: int = 0) -> CallSign:
+    """Return a peer's signal as a sign, without what is not as it should be.
+
+    Args:
+        left_out: Signals before it that were not passed on here.
+    """
     data = signal.data or {}
+    before = number_in(data.get(LEFT_OUT)) or 0
     message = data.get("message")
     return CallSign(
         ms,
         number_in(data.get("progress")),
         number_in(data.get("total")),
         message[:MAX_WORDS] if isinstance(message, str) else "",
+        left_out + max(0, int(before)),
     )
 
 

@@ -13,7 +13,7 @@ import contextlib
 import math
 import secrets
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -29,7 +29,13 @@ from anp.sidecar.bound.kept_answers import (
     KeptAnswers,
     State,
 )
-from anp.sidecar.bound.signs import MAX_WORDS, CallSign, number_in, sign_of
+from anp.sidecar.bound.signs import (
+    LEFT_OUT,
+    MAX_WORDS,
+    CallSign,
+    number_in,
+    sign_of,
+)
 from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.offer.call_times import CallTimes
 from anp.wire.frames import ProtocolType
@@ -44,8 +50,11 @@ SIGN_EVERY: Final = 5.0
 PROGRESS_EVERY: Final = 0.25
 "Seconds between two reports of progress of one call, at least."
 
-SIGNS_APART: Final = 0.05
-"Seconds between two signs of one call that its caller learns of, at least."
+MAX_WAITING: Final = 64
+"Reports of progress of one call that wait to be told; of more the newest stay."
+
+SIGNS_PER_SECOND: Final = 2 * MAX_WAITING / PROGRESS_EVERY
+"Signs of one call that its caller learns of in a second: twice what we send."
 
 MAX_TOLD: Final = 64
 "Deadlines of one channel whose requests have not come yet."
@@ -156,7 +165,11 @@ class CallTerms:
     started: float = field(default_factory=time.monotonic)
     "Time at which the call began, on the same clock."
 
+    _room: float = 2.0 * MAX_WAITING
+    "Signs that may come at once."
+
     _signed: float = -math.inf
+    _left_out: int = 0
 
     def remaining(self, default: float) -> float:
         """Return the seconds that are left; the first call starts the time.
@@ -170,11 +183,18 @@ class CallTerms:
         return max(0.0, self.until - now)
 
     def sign(self, signal: CallSignal) -> None:
-        """Pass on a sign of the peer's, unless too many come."""
+        """Pass on a sign of the peer's; after too many the next one tells how many."""
         now = time.monotonic()
-        if self.on_sign is not None and now - self._signed >= SIGNS_APART:
-            self._signed = now
-            self.on_sign(sign_of(signal, round((now - self.started) * 1000, 1)))
+        most = 2.0 * MAX_WAITING
+        self._room = min(most, self._room + (now - self._signed) * SIGNS_PER_SECOND)
+        self._signed = now
+        if self._room < 1:
+            self._left_out += 1
+        elif self.on_sign is not None:
+            self._room -= 1
+            left_out, self._left_out = self._left_out, 0
+            ms = round((now - self.started) * 1000, 1)
+            self.on_sign(sign_of(signal, ms, left_out=left_out))
 
 
 # The provider's side.
@@ -372,7 +392,8 @@ class ServedCall:
         self._desk = route.desk
         self._until = until
         self._ended = False
-        self._latest: Progress | None = None
+        self._waiting: deque[Progress] = deque()
+        self._left_out = 0
         self._reported = -math.inf
         self._report: asyncio.TimerHandle | None = None
 
@@ -389,10 +410,13 @@ class ServedCall:
             self.task.cancel()
 
     def progress(self, progress: Progress) -> None:
-        """Tell the peer how far the tool is; of many reports the last ones."""
+        """Tell the peer how far the tool is; of too many reports the newest."""
         if self._ended:
             return
-        self._latest = progress
+        self._waiting.append(progress)
+        if len(self._waiting) > MAX_WAITING:
+            self._waiting.popleft()
+            self._left_out += 1
         if self._report is None:
             due = self._reported + PROGRESS_EVERY - self._desk.clock()
             loop = asyncio.get_running_loop()
@@ -432,10 +456,12 @@ class ServedCall:
         self._desk.send_soon(self._send_report())
 
     async def _send_report(self) -> None:
-        latest, self._latest = self._latest, None
-        if latest is not None:
+        while self._waiting:
+            told = _rendered(self._waiting.popleft())
+            if self._left_out:
+                told[LEFT_OUT], self._left_out = self._left_out, 0
             channel, kind = self.route.channel, SignalKind.PROGRESS
-            await send_signal(channel, self.name.message_id, kind, _rendered(latest))
+            await send_signal(channel, self.name.message_id, kind, told)
 
     def _say(self, kind: SignalKind) -> None:
         sending = send_signal(self.route.channel, self.name.message_id, kind)
