@@ -1,4 +1,4 @@
-"""The kernel decides whether code of a model runs; two settings together overrule it."""
+"""The kernel decides about code of a model; two settings together overrule it."""
 
 from __future__ import annotations
 
