@@ -1,8 +1,9 @@
 """A file from disk to disk between two daemons against a raw copy over a WebSocket.
 
 `python -m bench.files --size 1024` uploads a file of so many MiB to one daemon, has a
-function at another daemon return it, and saves what came back. It prints the seconds of
-each way, their throughput as a ratio to a raw copy of the same file in the same run,
+function at another daemon return it, and saves what came back. Raw copies of the same
+file go by turns with it, five times each. It prints the seconds of each way, their
+throughput and CPU as ratios to the raw copy of the same turn (median, least to most),
 and by how much the memory of both daemons grew at most. Only the ratios count.
 """
 
@@ -15,13 +16,14 @@ import json
 import multiprocessing
 import os
 import resource
+import statistics
 import sys
 import tempfile
 import threading
 import time
 import timeit
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -43,6 +45,9 @@ from tests.anp.wire.peers import open_envelope, seal
 
 MIB = 1024 * 1024
 BLOCK = 256 * 1024
+TURNS = 5
+"Times that the file goes each way, by turns with the raw copy."
+
 WARM_SIZE = 8 * MIB
 "Bytes of the file that goes first, so that everything is imported."
 
@@ -275,6 +280,11 @@ def layers(folder: Path) -> None:
         print(f"{name}: {each:.2f} ms a piece, {each / whole:.0%}")
 
 
+def _spread(values: Sequence[float]) -> str:
+    middle = statistics.median(values)
+    return f"{middle:.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
 def main() -> int:
     """Measure, and print what was found; 1 if the memory grew by too much."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -308,20 +318,29 @@ def main() -> int:
                 for name in ("caller", "provider")
             }
             memory = Memory(**pids)
-            raws = [raw_copy(source, folder / "raw")]
-            with memory.watched():
-                times = send_file(
-                    *(api, address, source, folder / "back"),
-                    worked=lambda: sum(map(_worked, pids.values())),
-                )
-            raws.append(raw_copy(source, folder / "raw"))
+            raws, turns = [], []
+            for _ in range(TURNS):
+                raws.append(raw_copy(source, folder / "raw"))
+                with memory.watched():
+                    times = send_file(
+                        *(api, address, source, folder / "back"),
+                        worked=lambda: sum(map(_worked, pids.values())),
+                    )
+                turns.append(times)
         layers(folder)
-    raw, raw_cpu = (min(one) for one in zip(*raws, strict=True))
-    print(f"{size / MIB:g} MiB, raw copy: {raw:.2f} s, {size / raw / MIB:.0f} MiB/s")
-    cpu = times.pop("CPU")
-    print(f"CPU, daemon to daemon: {cpu:.2f} s, {cpu / raw_cpu:.1f} raw copies")
-    for name, took in times.items():
-        print(f"{name}: {took:.2f} s, {raw / took:.2f} of the raw copy's throughput")
+    raw, raw_cpu = zip(*raws, strict=True)
+    middle = statistics.median(raw)
+    rate = size / middle / MIB
+    print(f"{size / MIB:g} MiB, raw copy: {_spread(raw)} s, {rate:.0f} MiB/s")
+    for name in turns[0]:
+        took = [one[name] for one in turns]
+        shown = f"{name}: {statistics.median(took):.2f} s"
+        if name == "CPU":
+            ratios = [a / b for a, b in zip(took, raw_cpu, strict=True)]
+            print(f"{shown} between the daemons, {_spread(ratios)} raw copies")
+            continue
+        ratios = [b / a for a, b in zip(took, raw, strict=True)]
+        print(f"{shown}, {_spread(ratios)} of the raw copy's throughput")
     for name, grown in memory.grown.items():
         print(f"memory of the {name}: +{grown / MIB:.1f} MiB")
     return int(max(memory.grown.values()) >= MOST_GROWTH)
