@@ -16,11 +16,28 @@ SETTINGS: Final[tuple[str, ...]] = get_args(
 "The values of `negotiation.approve`."
 
 
-def cell(way: WayIn, approve: str, *, read_only: bool, named: bool = True) -> str:
+KINDS: Final[dict[str, dict[str, bool]]] = {
+    "read-only": {"read_only": True},
+    "side effects": {"read_only": False},
+    "side effects, not named": {"read_only": False, "named": False},
+    "withdrawn": {"read_only": True, "withdrawn": True},
+}
+"The kinds of capabilities for which the table has a row, and their facts."
+
+
+def cell(
+    way: WayIn,
+    approve: str,
+    *,
+    read_only: bool,
+    named: bool = True,
+    withdrawn: bool = False,
+) -> str:
     """Return the gate's decision about a peer that may use the capability.
 
     Args:
         named: False when words chose it that do not name it.
+        withdrawn: True when the owner withdrew it from the peer.
     """
     passage = decide(
         way,
@@ -31,20 +48,22 @@ def cell(way: WayIn, approve: str, *, read_only: bool, named: bool = True) -> st
         repeatable=read_only,
         approved=False,
         named=named,
+        withdrawn=withdrawn,
     )
     if passage is not Passage.ASK:
         return str(passage)
-    if WAYS[way].approval is Approval.PROTOCOL:
+    if WAYS[way].approval is Approval.PROTOCOL and named and not withdrawn:
         return "asks: protocol"
-    return "asks: each call" if approve == "always" else "asks: capability"
+    once = WAYS[way].approval is Approval.CAPABILITY and approve == "always"
+    return "asks: each call" if once else "asks: capability"
 
 
 def rows() -> list[list[str]]:
     """Return the table, its head first."""
     found = [["way in", "capability", *(f"`{one}`" for one in SETTINGS)]]
     for way in WayIn:
-        for read_only, kind in ((True, "read-only"), (False, "side effects")):
-            cells = [cell(way, one, read_only=read_only) for one in SETTINGS]
+        for kind, facts in KINDS.items():
+            cells = [cell(way, one, **facts) for one in SETTINGS]
             found.append([way.replace("_", " "), kind, *cells])
     return found
 

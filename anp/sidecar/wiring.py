@@ -460,6 +460,7 @@ def make_calls(
         observer=observer,
         uses=uses,
         store=store,
+        use=minds.agreer.desk.words_on_capabilities.use,
     )
     tasks = TaskService(
         logs=SealedLogs(store, peers.key.derive(SESSIONS_AT_REST)),
@@ -487,6 +488,7 @@ def make_calls(
         tasks, peers.identities.canonical, offer.capability_calls.gate
     ).serve
     enforcer.also = tasks.recheck
+    enforcer.on_recheck = offer.capability_calls.gate.look_again
     return CallParts(
         links, enforcer, acceptor, peer_lists, candidates, binder, finder, caller, tasks
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,12 +10,13 @@ from typing import Any
 from cache.parts.agreements import AgreementStore
 from cache.parts.shelf import key_of, read_transaction, write_transaction
 from cache.records.records import (
-    AccessRecord,
     AgreementRecord,
     AgreementRole,
     AgreementState,
+    ConfirmedRecord,
     HalfRecord,
     RevocationRecord,
+    WithdrawnRecord,
     hash_text,
 )
 from cache.rows import Row, Rows
@@ -233,45 +234,44 @@ class LibraryStore(AgreementStore):
     # Access to capabilities.
 
     @write_transaction
-    def withdraw(self, cache: Rows, records: Iterable[AccessRecord]) -> None:
+    def withdraw(self, cache: Rows, records: Iterable[WithdrawnRecord]) -> None:
         """Withdraw capabilities; a withdrawal for all peers has no exceptions left."""
         for record in records:
-            known = self._shelf.get(cache, AccessRecord, key_of(record))
-            before = () if known is None else known.hashes
+            before: list[str] = []
+            for one in self._withdrawals(cache):
+                if (one.role, one.capability) != (record.role, record.capability):
+                    continue
+                if one.peer_did == record.peer_did:
+                    before += one.hashes
+                elif record.peer_did is None and one.is_open:
+                    cache.delete(key_of(one))
             hashes = tuple(dict.fromkeys((*before, *record.hashes)))
-            if record.peer_did is None:
-                for one in self._words(cache, record.role):
-                    if one.is_open and one.capability == record.capability:
-                        cache.delete(key_of(one))
             self._shelf.put(cache, replace(record, hashes=hashes))
 
     @write_transaction
     def readmit(
         self,
         cache: Rows,
-        role: AgreementRole,
-        peer_did: str | None,
-        capabilities: Collection[str],
-        *,
-        at: float,
-    ) -> list[AccessRecord]:
-        """End withdrawals, for one peer or for all; return those that ended.
+        wanted: Callable[[WithdrawnRecord], bool],
+        peer_did: str | None = None,
+    ) -> list[WithdrawnRecord]:
+        """End withdrawals, and return those that ended.
 
-        For one peer a withdrawal for all gets an exception, and holds for the others.
+        Args:
+            wanted: Returns true for those that are meant.
+            peer_did: Only for this peer: a withdrawal for all gets an exception, and
+                holds for the others.
         """
-        ended: list[AccessRecord] = []
-        # The peer's own come first: an exception stands in their place.
-        for one in reversed(self._words(cache, role)):
-            if one.capability not in capabilities:
+        ended: list[WithdrawnRecord] = []
+        # A peer's own come first: an exception stands in their place.
+        for one in reversed(self._withdrawals(cache)):
+            if not wanted(one) or (peer_did and one.peer_did not in {None, peer_did}):
                 continue
-            if peer_did is None or one.peer_did == peer_did:
+            ended += [] if one.is_open else [one]
+            if peer_did in {None, one.peer_did}:
                 cache.delete(key_of(one))
-                ended += [] if one.is_open else [one]
-            elif one.peer_did is None:
-                ended.append(one)
-                self._shelf.put(
-                    cache, replace(one, peer_did=peer_did, is_open=True, at=at)
-                )
+            else:
+                self._shelf.put(cache, replace(one, peer_did=peer_did, is_open=True))
         return ended
 
     @read_transaction
@@ -284,33 +284,28 @@ class LibraryStore(AgreementStore):
         """
         found = []
         for name in names:
-            digest = hash_text(name)
             own, general = (
-                f"access/{role}/{whose}/{digest}" for whose in (peer_did, "-")
+                f"withdrawn/{role}/{whose}/{hash_text(name)}"
+                for whose in (peer_did, "-")
             )
             if own in cache or general in cache:
-                word = self._shelf.get(cache, AccessRecord, own)
+                word = self._shelf.get(cache, WithdrawnRecord, own)
                 if word is None or not word.is_open:
                     found.append(name)
         return found
 
-    def withdrawals(self) -> list[AccessRecord]:
+    def withdrawals(self) -> list[WithdrawnRecord]:
         """Return every withdrawal and every exception from one."""
-        return self._database.read(
-            lambda cache: [
-                *self._words(cache, AgreementRole.PROVIDER),
-                *self._words(cache, AgreementRole.REQUESTER),
-            ]
-        )
+        return self._database.read(self._withdrawals)
 
     @write_transaction
-    def confirm(self, cache: Rows, record: AccessRecord) -> None:
+    def confirm(self, cache: Rows, record: ConfirmedRecord) -> None:
         """Let one need of a peer have the side effects of a capability."""
         self._shelf.put(cache, record)
 
     def confirmed(self, peer_did: str, need: str) -> frozenset[str]:
         """Return the capabilities that the owner confirmed for a need of a peer."""
-        found = self._scan(AccessRecord, f"access/need/{need}/{peer_did}/")
+        found = self._scan(ConfirmedRecord, f"confirmed/{peer_did}/{need}/")
         return frozenset(one.capability for one in found)
 
     # Pruning.
@@ -449,8 +444,8 @@ class LibraryStore(AgreementStore):
         prefix = f"revocation/{hash_}/" if hash_ else "revocation/"
         return self._shelf.scan(cache, RevocationRecord, prefix)
 
-    def _words(self, cache: Rows, role: AgreementRole) -> list[AccessRecord]:
-        return self._shelf.scan(cache, AccessRecord, f"access/{role}/")
+    def _withdrawals(self, cache: Rows) -> list[WithdrawnRecord]:
+        return self._shelf.scan(cache, WithdrawnRecord, "withdrawn/")
 
     def _ruled(
         self, cache: Rows, hash_: str, peer_did: str | None

@@ -45,15 +45,16 @@ from cache.records.peers import (
 )
 from cache.records.records import (
     KINDS,
-    AccessRecord,
     AgreementRecord,
     AgreementRole,
     CallRecord,
+    ConfirmedRecord,
     DocumentRecord,
     HalfRecord,
     Record,
     RevocationRecord,
     UsageRecord,
+    WithdrawnRecord,
     hash_text,
     open_envelope,
     seal,
@@ -157,11 +158,13 @@ def key_of(record: Record) -> str:
             return f"group_page/{record.group}/{record.first:012d}"
         case RevocationRecord():
             return f"revocation/{record.hash}/{record.peer_did or '-'}"
-        case AccessRecord():
+        case WithdrawnRecord():
             # A name may be in any script, and keys are ASCII.
-            name, whose = hash_text(record.capability), record.peer_did or "-"
-            area = record.role if record.need is None else f"need/{record.need}"
-            return f"access/{area}/{whose}/{name}"
+            parts = record.role, record.peer_did or "-", hash_text(record.capability)
+            return f"withdrawn/{'/'.join(parts)}"
+        case ConfirmedRecord():
+            parts = record.peer_did, record.need, hash_text(record.capability)
+            return f"confirmed/{'/'.join(parts)}"
         case UsageRecord():
             return f"usage/{record.hash or '-'}"
         case _:

@@ -257,12 +257,11 @@ class RevocationRecord(Record, kind="revocation"):
 
 
 @dataclass(frozen=True)
-class AccessRecord(Record, kind="access"):
-    """The owner's word about access to one capability (DESIGN.md, Trust).
+class WithdrawnRecord(Record, kind="withdrawn"):
+    """The owner withdrew a capability with the revocation of a document.
 
-    Without a need it is a withdrawal, which comes with a revocation, or excepts one
-    peer from the withdrawal for all. With a need the owner confirmed that this need of
-    the peer may have the capability's side effects.
+    It holds for one peer or for all, until the owner allows it again. With `is_open` it
+    excepts one peer from a withdrawal for all.
     """
 
     role: AgreementRole
@@ -271,20 +270,31 @@ class AccessRecord(Record, kind="access"):
     peer_did: Party | None
     "The peer in its canonical form; None concerns all."
 
-    capability: Annotated[str, Field(max_length=1024)]
-    "Full name of the capability."
-
-    is_open: bool
-    "False withdraws the capability, True allows it."
+    capability: Annotated[str, Field(max_length=64 * 1024)]
+    "Its full name, or a requester's need where the peer did not tell the name."
 
     at: Seconds
     "When the owner said so, in seconds since 1970."
 
-    need: Hash | None = None
-    "Hash of the need in the peer's words; None concerns every need."
-
-    hashes: tuple[Hash, ...] = ()
+    hashes: tuple[Hash, ...]
     "The documents with whose revocation it was withdrawn."
+
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
+class ConfirmedRecord(Record, kind="confirmed"):
+    """The owner let one need of a peer have the side effects of a capability."""
+
+    peer_did: Party
+
+    need: Hash
+    "Hash of the need in the peer's words."
+
+    capability: Annotated[str, Field(max_length=1024)]
+
+    at: Seconds
+    "Seconds since 1970."
 
 
 @dataclass(frozen=True)

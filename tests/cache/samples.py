@@ -37,15 +37,16 @@ from cache.records.peers import (
     RulingRecord,
 )
 from cache.records.records import (
-    AccessRecord,
     AgreementRecord,
     AgreementRole,
     AgreementState,
     CallRecord,
+    ConfirmedRecord,
     DocumentRecord,
     HalfRecord,
     RevocationRecord,
     UsageRecord,
+    WithdrawnRecord,
 )
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 
@@ -175,15 +176,14 @@ REVOCATION = RevocationRecord(
     reason="它泄漏数据",
     kept={"half/x": AgreementState.STALE},
 )
-ACCESS = AccessRecord(
+WITHDRAWN = WithdrawnRecord(
     role=AgreementRole.PROVIDER,
     peer_did=None,
     capability="shop.获取商品信息",
-    is_open=False,
     at=1000.0,
     hashes=("e" * 64,),
 )
-CONFIRMED = replace(ACCESS, peer_did=PEER, is_open=True, need="d" * 64, hashes=())
+CONFIRMED = ConfirmedRecord(PEER, "d" * 64, WITHDRAWN.capability, 1000.0)
 USAGE = UsageRecord(
     hash=DOCUMENT.hash, agreement=3, served=2, first_used=1000.0, last_used=2000.0
 )
@@ -227,7 +227,7 @@ RECORDS = (
     *(PROVIDER_HALF, PROVIDER_AGREEMENT),
     *(KNOWN_PEER, ALIAS, PIN, ADDRESS, DID_KEYS, NAME, RulingRecord(900.0)),
     *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
-    *(ACCESS, CONFIRMED),
+    *(WITHDRAWN, CONFIRMED),
     *LOG_RECORDS,
     *(SUBSCRIPTION, FIRING),
 )

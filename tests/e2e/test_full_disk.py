@@ -105,6 +105,7 @@ def protocol_desk(daemon: Daemon) -> ProtocolDesk:
         requesters=daemon.binder.requesters,
         provider=daemon.provider,
         enforcer=daemon.enforcer,
+        exposure=daemon.exposure,
         consensus=daemon.consensus,
         owner=daemon.agreer.desk,
     )

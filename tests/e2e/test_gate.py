@@ -29,10 +29,12 @@ from anp.sidecar.offer.gate import POLICY_AGE
 from anp.sidecar.offer.ways import WayIn
 from anp.wire.frames import ProtocolType
 from cache.records.peers import PeerState
+from cache.records.records import AgreementRole
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol
 from negotiation.natural import render_natural_request
 from negotiation.need import Need
 from tests.e2e.daemons import Anpd
+from tests.e2e.test_full_disk import protocol_desk
 from tests.gate import SETTINGS, cell
 from tests.waiting import until
 
@@ -87,13 +89,13 @@ class Shop:
             request = request._replace(mode=Mode.NATURAL_LANGUAGE)
         return await self.callers[caller].caller.call(request)
 
-    async def wants(self, need: Need | str) -> CallResult:
-        """Have the first caller buy by a need, without a word about the way."""
+    async def wants(self, need: Need | str, **arguments: int) -> CallResult:
+        """Have the first caller ask for something, without a word about the way."""
         provider = self.provider
         request = CallRequest(
             peer=f"{provider.url}#{provider.did}",
             need=Need(need) if isinstance(need, str) else need,
-            arguments={"amount": 4},
+            arguments=arguments or {"amount": 4},
         )
         return await self.callers[0].caller.call(request)
 
@@ -298,6 +300,87 @@ async def test_a_need_that_only_speaks_of_a_side_effect_waits_for_the_owner(
         need = Need("buy it", output_schema=wanted)
         assert (await shop.wants(need)).output == {"bought": 4}
         assert (await shop.runs())["buys"] == 1
+
+
+@pytest.mark.parametrize("whom", ["the peer", "all"])
+@pytest.mark.parametrize("looks_up", [True, False])
+async def test_a_revocation_closes_the_capability_on_every_way(
+    tmp_path: Path, *, looks_up: bool, whom: str
+) -> None:
+    async with shop_in(tmp_path, looks_up=looks_up, callers=1) as shop:
+        digest = (await shop.call(WayIn.AGREEMENT, "look")).protocol
+        assert digest is not None
+        await shop.call(WayIn.AGREEMENT, "buy")
+        peer = shop.callers[0].did if whom == "the peer" else None
+        revoked = await protocol_desk(shop.provider).revoke(digest, peer_did=peer)
+        assert [(one.capability, one.peer) for one in revoked.closed] == [
+            ("shop.look", peer)
+        ]
+        still = {one.capability for one in revoked.open}
+        assert still == {"shop.buy", "shop.chat", "shop.count"}
+        ran = await shop.runs()
+        text = {"type": "object", "title": "Another one"}
+        for need in (
+            Need("shop.look"),
+            Need("look"),
+            Need("please look at 4"),
+            Need("shop.look", output_schema=text),
+        ):
+            await pending(shop.wants(need, number=4))
+        await pending(shop.call(WayIn.NATURAL_LANGUAGE, "look"))
+        await pending(shop.call(WayIn.ENVELOPE, "look"))
+        assert await shop.runs() == ran
+        # What else the peer uses goes on.
+        await shop.call(WayIn.AGREEMENT, "buy")
+        # Accepting one of the entries opens the capability again, on every way.
+        questions = await shop.desk.negotiations(open_only=True)
+        await shop.desk.decide(questions[0].id, Decision("accept"))
+        for way in (WayIn.AGREEMENT, WayIn.NATURAL_LANGUAGE, WayIn.ENVELOPE):
+            await shop.call(way, "look")
+        left = shop.provider.store.withdrawals()
+        assert [one.is_open for one in left] == ([] if peer else [False, True])
+
+
+async def test_a_revocation_of_our_own_use_holds_on_every_way(tmp_path: Path) -> None:
+    async with shop_in(tmp_path, looks_up=True, callers=1) as shop:
+        [caller] = shop.callers
+        digest = (await shop.call(WayIn.AGREEMENT, "look")).protocol
+        assert digest is not None
+        revoked = await protocol_desk(caller).revoke(digest)
+        assert [(one.capability, one.role) for one in revoked.closed] == [
+            ("shop.look", AgreementRole.REQUESTER)
+        ]
+        ran = await shop.runs()
+        for need in ("shop.look", "look", "please look at 4"):
+            error = await pending(shop.wants(need, number=4))
+            assert "you withdrew shop.look" in error.detail
+        for way in (WayIn.NATURAL_LANGUAGE, WayIn.ENVELOPE):
+            await pending(shop.call(way, "look"))
+        assert await shop.runs() == ran
+        desk = caller.agreer.desk
+        [question] = await desk.negotiations(open_only=True)
+        await desk.decide(question.id, Decision("reject"))
+        with pytest.raises(CallError, match="you refused calls of"):
+            await shop.wants("shop.look", number=4)
+        # The owner's other command ends it, too, and so the text is used again.
+        approved = await protocol_desk(caller).approve(digest)
+        assert [one.capability for one in approved.reopened] == ["shop.look"]
+        assert (await shop.wants("shop.look", number=4)).protocol == digest
+
+
+async def test_a_revocation_of_the_text_alone_leaves_the_capability(
+    tmp_path: Path,
+) -> None:
+    async with shop_in(tmp_path, callers=1) as shop:
+        digest = (await shop.call(WayIn.AGREEMENT, "look")).protocol
+        assert digest is not None
+        desk = protocol_desk(shop.provider)
+        revoked = await desk.revoke(digest, text_only=True)
+        assert revoked.closed == ()
+        assert [one.capability for one in revoked.open] == ["shop.look"]
+        again = await shop.wants("please look at 4", number=4)
+        assert again.protocol != digest
+        await shop.call(WayIn.ENVELOPE, "look")
 
 
 async def test_a_caller_that_chooses_by_the_list_asks_about_a_text(

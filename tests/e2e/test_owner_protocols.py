@@ -53,6 +53,14 @@ async def refused(house: House, number: int = 3) -> CallError:
 # Revoke and approve.
 
 
+def said_name(said: dict[str, Any]) -> str:
+    """Return the one capability that a revocation left open."""
+    [one] = said["open"]
+    name: str = one["capability"]
+    assert name.endswith(".twice")
+    return name
+
+
 @clause("ANP-86")
 async def test_what_the_provider_revoked_is_declined_and_not_agreed_anew(
     tmp_path: Path,
@@ -60,13 +68,18 @@ async def test_what_the_provider_revoked_is_declined_and_not_agreed_anew(
     async with house_in(tmp_path) as house:
         digest = await agreed(house)
         said = await ask(
-            house.provider, f"/{digest[:12]}/revoke", {"reason": "wrong prices"}
+            house.provider,
+            f"/{digest[:12]}/revoke",
+            {"reason": "wrong prices", "text_only": True},
         )
+        twice = {"role": "provider", "peer": None, "capability": said_name(said)}
         assert said == {
             "hash": digest,
             "peer": None,
             "revoked": True,
             "channels_closed": 1,
+            "closed": [],
+            "open": [twice],
         }
         for _ in range(2):
             error = await refused(house)
@@ -94,8 +107,8 @@ async def test_what_the_caller_revoked_ends_its_calls_with_what_to_do(
         again = await ask(house.caller, f"/{digest}/revoke", {})
         assert (again["revoked"], again["channels_closed"]) == (False, 0)
         error = await refused(house)
-        assert error.kind is ErrorKind.POLICY
-        assert f"anpd protocols approve {digest[:12]}" in error.detail
+        assert error.kind is ErrorKind.APPROVAL_PENDING
+        assert "anpd approvals" in error.detail
         await ask(house.caller, f"/{digest}/approve", {})
         assert (await house.result("twice", {"number": 1})).source == "agreement"
 
@@ -107,10 +120,11 @@ async def test_a_revocation_for_one_peer_leaves_the_others_alone(
         digest = await agreed(house)
         other = did_key(PrivateKey.generate().public_bytes)
         said = await ask(house.provider, f"/{digest}/revoke", {"peer": other})
+        only = {"peer": house.caller.identities.canonical, "text_only": True}
         assert (said["revoked"], said["channels_closed"]) == (True, 0)
         assert await house.call("twice", number=1) == {"twice": 2}
         peer = house.caller.identities.canonical
-        said = await ask(house.provider, f"/{digest}/revoke", {"peer": peer})
+        said = await ask(house.provider, f"/{digest}/revoke", only)
         assert said["channels_closed"] == 1
         assert (await refused(house)).kind is ErrorKind.NEGOTIATION_REJECTED
         store = house.provider.store
@@ -437,7 +451,7 @@ async def test_pruning_takes_what_is_old_and_leaves_what_is_in_use(
 async def test_a_pruned_revocation_still_holds(tmp_path: Path) -> None:
     async with house_in(tmp_path) as house:
         digest = await agreed(house)
-        await ask(house.provider, f"/{digest}/revoke", {})
+        await ask(house.provider, f"/{digest}/revoke", {"text_only": True})
         told = await ask(house.provider, "/prune", {"older_than": 0})
         assert told["counts"]["document"] == 1
         assert house.provider.store.halves(digest) == []
@@ -476,10 +490,11 @@ def test_revocations_outlive_a_restart_and_commands_say_when_no_daemon_runs(
         with provider.up():
             call = ["call", provider.address, "twice", "-d", '{"number": 2}', "--json"]
             digest = caller.ok(*call).json()["protocol"]
-            provider.ok("protocols", "revoke", digest[:10], "--reason", "\x1b[31mno")
+            words = ("--reason", "\x1b[31mno", "--text-only")
+            provider.ok("protocols", "revoke", digest[:10], *words)
             assert caller.run(*call).code == 6
             port = provider.port
-        for words in (
+        for command in (
             ["list"],
             ["show", digest],
             ["revoke", digest],
@@ -489,8 +504,8 @@ def test_revocations_outlive_a_restart_and_commands_say_when_no_daemon_runs(
             ["prune"],
             ["usage"],
         ):
-            ended = provider.run("protocols", *words, "--json")
-            assert ended.code == 4, words
+            ended = provider.run("protocols", *command, "--json")
+            assert ended.code == 4, command
             assert "start it with: anpd" in ended.stderr
             assert ended.json()["kind"] == "daemon_unreachable"
         with provider.up(port=port):

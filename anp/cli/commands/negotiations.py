@@ -369,13 +369,9 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         if half:
             calls = ", ".join(half["capabilities"]) or "nothing"
             yield f"    our code for it, by {half['origin']}, may call: {calls}"
-        if unnamed := pending.get("unnamed"):
-            yield (
-                f"    it does not name {', '.join(unnamed)}, which may have side "
-                "effects; accepting holds for this need of this peer"
-            )
         if pending["document"] != before:
             yield from _indented(changes(before, pending["document"]))
+    yield from _doubts(pending or {})
     yield ""
     if found["reason"]:
         yield "reason", " ".join(found["reason"].split())
@@ -386,6 +382,20 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         yield "decision", f"{when(one['created'])} {one['verdict']}{note} ({use})"
     for number, step in enumerate(next_steps(found, command)):
         yield "next" if number == 0 else "", step
+
+
+def _doubts(pending: dict[str, Any]) -> Iterator[str]:
+    """Give the reasons to ask the owner that do not come from `approve`."""
+    if withdrawn := pending.get("withdrawn"):
+        yield (
+            f"    you withdrew {', '.join(withdrawn)} with a revocation; accepting "
+            "ends that for this peer"
+        )
+    if unnamed := pending.get("unnamed"):
+        yield (
+            f"    it does not name {', '.join(unnamed)}, which may have side effects; "
+            "accepting holds for this need of this peer"
+        )
 
 
 def _in_order(found: dict[str, Any]) -> Iterator[tuple[float, dict[str, Any]]]:

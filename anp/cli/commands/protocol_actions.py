@@ -60,17 +60,24 @@ def revoke(
     reason: Annotated[
         str, Option(help="Reason for your own record; it is never sent.")
     ] = "",
+    text_only: Annotated[
+        bool,
+        Option("--text-only", help="Refuse the text, and leave its capabilities open."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Stop a protocol: close its channels, decline it, never agree on it again."""
-    body = {"peer": peer, "reason": reason}
+    """Stop a protocol and what it calls: the next use waits for your decision."""
+    body: dict[str, Any] = _given({"peer": peer, "reason": reason})
     found = client_of(context).post(
-        f"/v1/protocols/{segment(digest)}/revoke", _given(body)
+        f"/v1/protocols/{segment(digest)}/revoke",
+        body | ({"text_only": True} if text_only else {}),
     )
     short = found["hash"][:12]
     what = "is revoked" if found["revoked"] else "was revoked before"
     told = [
         f"{short} {what} {_whom(found)}; {found['channels_closed']} channels closed",
+        *_access("closed until you decide", found["closed"]),
+        *_access("still open", found["open"]),
         f"to allow it again: anpd protocols approve {short}",
     ]
     print_one(found, told, as_json=as_json)
@@ -87,6 +94,7 @@ def approve(
     short, told = found["hash"][:12], []
     if found["revocation_ended"]:
         told.append(f"{short} may be used again {_whom(found)}")
+    told += _access("open again", found["reopened"])
     if found["quarantine_ended"]:
         told.append(f"{short} is no longer quarantined")
     told += [
@@ -98,6 +106,18 @@ def approve(
         f"its state: anpd protocols show {short}",
     ]
     print_one(found, told or nothing, as_json=as_json)
+
+
+def _access(what: str, found: list[dict[str, Any]]) -> Iterator[str]:
+    """Give the lines about access to capabilities, one for each side and peer."""
+    names: dict[str, list[str]] = {}
+    for one in found:
+        peer = one["peer"] or "all peers"
+        ours = f"to your agent, of {peer}"
+        whom = f"to {peer}" if one["role"] == "provider" else ours
+        names.setdefault(whom, []).append(one["capability"])
+    for whom, each in names.items():
+        yield f"{what} {whom}: {', '.join(each)}"
 
 
 @protocols_app.command("release")
@@ -132,7 +152,7 @@ def run_tests(
         raise CallError(
             ErrorKind.GENERATED_CODE,
             f"the tests of {short} failed; it is still used; to stop that, run: anpd "
-            f"protocols revoke {short}",
+            f"protocols revoke {short} --text-only",
         )
 
 

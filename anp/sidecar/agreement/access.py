@@ -11,13 +11,13 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
-from anp.sidecar.agreement.rulings import subject_of_words
+from anp.sidecar.agreement.rulings import pending_reason, subject_of_words
 from cache.records.negotiations import NegotiationRecord
-from cache.records.records import AccessRecord, HalfRecord
+from cache.records.records import AgreementRole, ConfirmedRecord, HalfRecord
 from cache.store import Store
 from negotiation.document.reader import read_requirement
 from negotiation.need import Capability
-from negotiation.rules.names import unnamed_effects
+from negotiation.rules.names import mentioned, name_key, unnamed_effects
 
 MAX_STRANGERS: Final = 16
 "Proposals of unlisted peers, all together, that wait for the owner to name an effect."
@@ -79,7 +79,7 @@ class StrangerPlaces:
         taken: dict[str, str] = {}
         for record in await self._waiting():
             peer, pending = record.peer_did, record.pending or {}
-            if pending.get("unnamed") and not await asyncio.to_thread(
+            if refusal_of(pending) and not await asyncio.to_thread(
                 self._is_listed, peer
             ):
                 taken[peer] = record.subject or ""
@@ -116,22 +116,59 @@ def lacks_name(
 
 
 def carry_out(store: Store, record: NegotiationRecord) -> None:
-    """Carry out that the owner accepted an entry: keep what was confirmed with it.
+    """Carry out that the owner accepted an entry.
 
-    It holds for this need of the peer, whatever text it is agreed in.
+    What was confirmed holds for this need of the peer, whatever text it is agreed in.
+    What was withdrawn is open again for this peer, with the texts of the revocation:
+    for the others the withdrawal holds, whatever text they use.
     """
-    pending = record.pending or {}
+    pending, now = record.pending or {}, time.time()
     for name in names_in(pending.get("unnamed")):
-        store.confirm(
-            AccessRecord(
-                role=record.role,
-                peer_did=record.peer_did,
-                capability=name,
-                is_open=True,
-                at=time.time(),
-                need=pending["need"],
-            )
-        )
+        need = str(pending["need"])
+        store.confirm(ConfirmedRecord(record.peer_did, need, name, now))
+    if names := names_in(pending.get("withdrawn")):
+        for one in store.readmit(
+            lambda each: each.role is record.role and each.capability in names,
+            record.peer_did,
+        ):
+            for digest in one.hashes:
+                store.give_back(digest, peer_did=one.peer_did)
+
+
+def waits_with(store: Store, digest: str, role: AgreementRole, peer: str) -> bool:
+    """Tell whether a revoked text waits for the owner with a withdrawn capability.
+
+    Then it may be proposed: the owner is asked about it. A text that was revoked alone
+    is refused.
+    """
+    return any(
+        digest in one.hashes
+        and one.role is role
+        and one.peer_did in {None, peer}
+        and not one.is_open
+        for one in store.withdrawals()
+    )
+
+
+def refusal_of(pending: Mapping[str, Any]) -> str:
+    """Return what a stranger is told if there is no place; empty if none is needed.
+
+    What is withdrawn waits for the owner's word also where the queue has no room for
+    the question.
+
+    Args:
+        pending: The part of a record that waits for the owner.
+    """
+    if pending.get("withdrawn"):
+        return pending_reason()
+    return NO_PLACE if pending.get("unnamed") else ""
+
+
+def means(words: str, name: str) -> bool:
+    """Tell whether a need may mean a capability of a peer, of which only the name is
+    known."""
+    one = Capability(name, "", True, True)
+    return name_key(words) == name_key(name) or bool(mentioned(words, [one]))
 
 
 def names_in(value: object) -> Collection[str]:

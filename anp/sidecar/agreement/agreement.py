@@ -19,7 +19,7 @@ from anp.errors import CallError, ErrorKind
 from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.case import Case, GuidedMind
 from anp.sidecar.agreement.queue import OwnerDesk
-from anp.sidecar.agreement.refusals import RefusingMind
+from anp.sidecar.agreement.refusals import RefusingMind, refuses_text
 from anp.sidecar.agreement.rulings import (
     PEER_APPROVAL_PENDING,
     RETRY_AFTER,
@@ -243,7 +243,7 @@ class Agreer:
 
         async def prepare(text: str) -> HalfSource:
             revoked = await asyncio.to_thread(
-                self._store.is_revoked, document_hash(text), record.peer_did
+                refuses_text, self._store, document_hash(text), record
             )
             if revoked:
                 # Before it is accepted: what the owner took back is not agreed anew.
@@ -366,7 +366,9 @@ class Agreer:
     async def _failed(self, case: Case, exc: NegotiationEnded) -> CallError:
         """Keep the record of a failed negotiation; return the error for the caller."""
         name = case.record.id
-        pending = is_pending(exc.reason)
+        # A stranger's question for which the queue has no room is not one of ours.
+        is_ours = exc.by_peer or case.record.pending is not None
+        pending = is_ours and is_pending(exc.reason)
         outcome, error = str(exc.kind), CallError(KINDS[exc.kind], _why(exc))
         if pending and exc.by_peer:
             outcome = PEER_APPROVAL_PENDING

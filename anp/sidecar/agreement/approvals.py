@@ -13,10 +13,11 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
+from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import LOCAL, party_name
-from anp.sidecar.agreement.access import NO_PLACE, StrangerPlaces, lacks_name
+from anp.sidecar.agreement.access import StrangerPlaces, lacks_name, means, refusal_of
 from anp.sidecar.agreement.rulings import (
     RETRY_AFTER,
     subject_of_capability,
@@ -38,6 +39,9 @@ MAX_UNLISTED: Final = 32
 "Questions of unlisted peers, all together, that are put into the queue in an hour."
 
 HOUR: Final = 3600.0
+
+MAX_REASON: Final = 500
+"Most characters of the reason of a question."
 
 
 class CapabilityWords:
@@ -77,6 +81,7 @@ class CapabilityWords:
         *,
         words: str = "",
         named: bool = True,
+        withdrawn: bool = False,
     ) -> str | None:
         """Return why the owner refuses a capability, or None when a word allows it.
 
@@ -87,6 +92,8 @@ class CapabilityWords:
             peer: The canonical DID.
             words: The peer's words that chose the capability, if any.
             named: False where they do not name it: then only a word about them counts.
+            withdrawn: No word from before the withdrawal allows it; one that allowed it
+                since would have ended the withdrawal.
 
         Raises:
             ApprovalPending: There is no word; the question is in the owner's queue.
@@ -98,9 +105,18 @@ class CapabilityWords:
         for word in await asyncio.to_thread(self._words, peer, subjects):
             if word.verdict == "reject":
                 return word.note or "the owner of this agent does not want this"
-            if not self._once or await self._use(word):
+            if not withdrawn and (not self._once or await self._use(word)):
                 return None
-        await self._ask(way, peer, capability, subject, need="" if named else need)
+        pending = {
+            "capability": capability.name,
+            "way": way,
+            "read_only": capability.read_only,
+            "unnamed": [] if named else [capability.name],
+            "need": need or None,
+            "withdrawn": [capability.name] if withdrawn else [],
+        }
+        reason = f"{_who(peer)} wants to call {capability.name} by {way}"
+        await self._ask(peer, subject, pending, reason=reason)
         raise ApprovalPending(capability.name)
 
     async def confirmed(self, peer: str, words: str, capability: str) -> bool:
@@ -146,47 +162,86 @@ class CapabilityWords:
             self._used[word.peer_did, word.subject] = taken
         return taken is not None
 
+    async def use(self, peer: str, words: str, capability: str | None) -> None:
+        """Let our own agent use a capability of a peer, unless it is withdrawn.
+
+        Args:
+            peer: Its DID, in any form.
+            words: The need in words.
+            capability: The capability's full name, as far as it is known.
+
+        Raises:
+            CallError: `approval_pending`, its question is in the owner's queue; or
+                `policy`, the owner refused it there.
+        """
+        role = AgreementRole.REQUESTER
+        found = await asyncio.to_thread(self._store.withdrawals)
+        names = {one.capability for one in found if one.role is role}
+        meant = [one for one in names if one == capability or means(words, one)]
+        if not meant:
+            return
+        peer = await asyncio.to_thread(self._store.canonical_did, peer) or peer
+        for name in await asyncio.to_thread(self._store.withdrawn, role, peer, meant):
+            subject = subject_of_capability("call", name)
+            for word in await asyncio.to_thread(self._words, peer, {subject}):
+                if word.role is role and word.verdict == "reject":
+                    raise CallError(ErrorKind.POLICY, f"you refused calls of {name}")
+            reason = f"your agent wants to call {name}, which you withdrew"
+            pending = {"capability": name, "way": "call", "read_only": False}
+            pending["withdrawn"] = [name]
+            await self._ask(peer, subject, pending, reason=reason, role=role)
+            raise CallError(
+                ErrorKind.APPROVAL_PENDING,
+                f"you withdrew {name} of this peer with a revocation; `anpd approvals "
+                "list` shows the question about it: accept it, and call again",
+                retry_after=RETRY_AFTER,
+            )
+
     async def _ask(
-        self, way: str, peer: str, capability: Capability, subject: str, *, need: str
+        self,
+        peer: str,
+        subject: str,
+        pending: dict[str, Any],
+        *,
+        reason: str,
+        role: AgreementRole = AgreementRole.PROVIDER,
     ) -> None:
         """Put a question into the owner's queue, unless it stands there.
 
         Raises:
-            CapabilityFailed: A stranger's words name nothing, and no place is free.
+            CapabilityFailed: There is no place for the question of a stranger.
         """
         now = time.time()
         known = self._asked.get((peer, subject))
         if known is not None:
-            if now - known[1] < RETRY_AFTER:
+            # What was decided before a withdrawal does not answer it.
+            if now - known[1] < RETRY_AFTER and not pending.get("withdrawn"):
                 return
             record = await asyncio.to_thread(self._store.negotiation, known[0])
             if record is not None and record.decision is None:
                 self._asked[peer, subject] = known[0], now
                 return
-        if need and not await self._places.take(peer, subject):
-            raise CapabilityFailed("403", NO_PLACE, ran=False)
-        if not await self._has_room(peer, now):
-            logger.warning("question of an unlisted peer not kept peer=%s", peer)
-            return
+        if role is AgreementRole.PROVIDER:
+            why = refusal_of(pending)
+            has_place = not why or await self._places.take(peer, subject)
+            if not has_place and not pending["withdrawn"]:
+                raise CapabilityFailed("403", why, ran=False)
+            if not (has_place and await self._has_room(peer, now)):
+                logger.warning("question of an unlisted peer not kept peer=%s", peer)
+                return
         question = NegotiationRecord(
             id=secrets.token_hex(8),
             peer_did=peer,
-            role=AgreementRole.PROVIDER,
+            role=role,
             need=None,
             turns=(),
             outcome=APPROVAL_PENDING,
-            reason=f"{_who(peer)} wants to call {capability.name} by {way}",
+            reason=reason[:MAX_REASON],
             hash=None,
             started=now,
             ended=now,
             subject=subject,
-            pending={
-                "capability": capability.name,
-                "way": way,
-                "read_only": capability.read_only,
-                "unnamed": [capability.name] if need else [],
-                "need": need or None,
-            },
+            pending=pending,
         )
         # Before the row is written: calls that come at once ask together.
         self._asked[peer, subject] = question.id, now

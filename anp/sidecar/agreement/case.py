@@ -12,10 +12,10 @@ from typing import Any
 from anp.errors import CallError, ErrorKind
 from anp.phases import waits_for
 from anp.sidecar.agreement.access import (
-    NO_PLACE,
     StrangerPlaces,
     carry_out,
     first_words,
+    refusal_of,
 )
 from anp.sidecar.agreement.rulings import (
     EDIT_SUMMARY,
@@ -313,8 +313,13 @@ class Case:
             half: Our half for it, if there is one.
             seconds: Time for which the peer can be kept waiting.
         """
-        unnamed = await self._unnamed(half)
-        if not unnamed and not await self._is_needed(document, half):
+        doubts = {
+            "unnamed": await self._unnamed(half),
+            "withdrawn": await self._withdrawn(half),
+            "need": self.record.subject,
+        }
+        why = refusal_of(doubts)
+        if not why and not await self._is_needed(document, half):
             return Accept()
         role = self.record.role
         word = said(self._taken, document, half, role=role)
@@ -322,19 +327,30 @@ class Case:
             word = said(await self._words(), document, half, role=role)
             if word is not None and not await self._take(word):
                 word = None
-        if word is not None:
-            if word.verdict == "reject":
-                self.note("owner", "reject", document, word.note)
-                return Reject(word.note or "the owner of this agent does not want this")
+        if word is not None and word.verdict == "reject":
+            self.note("owner", "reject", document, word.note)
+            return Reject(word.note or "the owner of this agent does not want this")
+        if word is not None and not doubts["withdrawn"]:
             # The gate asks for it when the agreement is to be used.
             self.note("owner", "accept", document, word.note)
             return Accept()
-        if unnamed and self._places is not None:
+        if why and self._places is not None:
             record = self.record
             if not await self._places.take(record.peer_did, record.subject or ""):
-                return Reject(NO_PLACE)
+                return Reject(why)
             self.asked_owner = True
-        return await self._ask(document, half, min(seconds, self._wait), unnamed)
+        return await self._ask(document, half, min(seconds, self._wait), doubts)
+
+    async def _withdrawn(self, half: HalfSource | None) -> list[str]:
+        """Return what our half calls that the owner withdrew from the peer."""
+        if half is None:
+            return []
+        return await asyncio.to_thread(
+            self._store.withdrawn,
+            self.record.role,
+            self.record.peer_did,
+            half.capabilities,
+        )
 
     async def _unnamed(self, half: HalfSource | None) -> list[str]:
         """Return what our half calls with side effects that only the owner can allow.
@@ -380,7 +396,7 @@ class Case:
         document: str,
         half: HalfSource | None,
         seconds: float,
-        unnamed: list[str],
+        doubts: dict[str, Any],
     ) -> Verdict:
         received = self._last_received()
         ours = document != received
@@ -390,8 +406,7 @@ class Case:
             "ours": ours,
             "reply_to": digest_of(received) if ours and received else None,
             "half": half_json(half),
-            "unnamed": unnamed,
-            "need": self.record.subject,
+            **doubts,
         }
         self.record = replace(self.record, pending=pending)
         self._asked = asked = asyncio.get_running_loop().create_future()

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from anp.channel.stranger_work import own_turn
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.access import waits_with
 from anp.sidecar.agreement.outcomes import FailedText, failed_texts, proposed_again
 from cache.records.negotiations import NegotiationRecord
-from cache.records.records import AgreementRecord, hash_text
+from cache.records.records import AgreementRecord, AgreementRole, hash_text
 from cache.store import Store
 from negotiation.document.reader import read_document
 from negotiation.errors import DocumentError, MindError, SchemaError
@@ -196,9 +197,7 @@ class RefusingMind:
 
     async def _failed(self, document: str) -> Refused | None:
         digest = hash_text(document)
-        if await asyncio.to_thread(
-            self._store.is_revoked, digest, self._record.peer_did
-        ):
+        if await asyncio.to_thread(refuses_text, self._store, digest, self._record):
             return RevokedText(digest)
         known = await asyncio.to_thread(self._store.agreements_of, digest)
         # It may be large, and others negotiate, too.
@@ -210,6 +209,17 @@ class RefusingMind:
     def _is_ours(self, agreement: AgreementRecord) -> bool:
         wanted = self._record.peer_did, self._record.role
         return (agreement.peer_did, agreement.role) == wanted
+
+
+def refuses_text(store: Store, digest: str, record: NegotiationRecord) -> bool:
+    """Tell whether the owner revoked a text; not if the owner is to be asked about it.
+
+    That is where its capabilities are withdrawn with it, on the side that offers them.
+    """
+    return store.is_revoked(digest, record.peer_did) and not (
+        record.role is AgreementRole.PROVIDER
+        and waits_with(store, digest, record.role, record.peer_did)
+    )
 
 
 def _unusable(text: str) -> UnusableText | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from weakref import ReferenceType, ref
 
@@ -78,6 +79,10 @@ class _Route:
         return bound if bound.alive else None
 
 
+Use = Callable[[str, str, str | None], Awaitable[None]]
+"See `CapabilityWords.use`."
+
+
 class _Course:
     """The progress of one call."""
 
@@ -124,8 +129,16 @@ class Caller:
         uses: UseCounter,
         store: Store,
         times: CallTimes,
+        use: Use,
         observer: Observer | None = None,
     ) -> None:
+        """Make calls possible.
+
+        Args:
+            use: Asks the owner about what the owner withdrew from our agent.
+        """
+        self.use = use
+        "Raises `CallError` for what the owner withdrew; see `CapabilityWords.use`."
         self._times = times
         self._observer = observer or Observer()
         self._finder = finder
@@ -241,9 +254,11 @@ class Caller:
             if prepared is None:
                 # The negotiation's own limit is shorter, and ends it with a reason.
                 async with asyncio.timeout(self._negotiation_timeout + GRACE):
+                    await self.use(target.did, request.need.requirement, None)
                     prepared = await self._binder.prepare(
                         target, demand, course.mark, named=request.protocol
                     )
+                    await self._use_of(prepared, target, request)
             prepared.note(self._observer.current())
             prepared, answer, cost = await self._exchange(
                 prepared, target, demand, request, terms, course
@@ -353,6 +368,7 @@ class Caller:
         target = await self._target(request)
         self._observer.current().source = "natural_language"
         terms = self._terms(request, target, course.started)
+        await self.use(target.did, request.need.requirement, None)
         text = render_natural_request(request.need.requirement, request.arguments)
         for last in (False, True):
             asker = await self._binder.requesters.open_asker(target, course.mark)
@@ -431,11 +447,19 @@ class Caller:
                     named=None if served else request.protocol,
                     consensus=not served,
                 )
+                await self._use_of(prepared, target, request)
             except CallError as exc:
                 exc.may_have_run |= outdated is not None and outdated.may_have_run
                 raise
             if outdated and outdated.may_have_run and not prepared.repeatable:
                 raise outdated
+
+    async def _use_of(
+        self, prepared: Prepared, target: LinkTarget, request: CallRequest
+    ) -> None:
+        """Ask the owner where the protocol that was found calls what is withdrawn."""
+        for name in (prepared.capability or "").split(", "):
+            await self.use(target.did, request.need.requirement, name)
 
     async def _once(
         self,

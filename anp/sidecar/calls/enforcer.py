@@ -29,6 +29,7 @@ from anp.sidecar.offer.exposure import Exposure
 from anp.sidecar.peers.policy import PeerPolicy
 from cache.errors import CacheError
 from cache.records.peers import PeerState
+from cache.records.records import AgreementRole
 from cache.store import Store
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 LOOK: Final = 0.3
 "Seconds between two looks at a shared store for decisions by other daemons."
 
-RULINGS: Final = ("ruling", "revocation")
+RULINGS: Final = ("ruling", "revocation", "withdrawn")
 "Kinds of records that change with a decision of the owner's, and else never."
 
 
@@ -110,6 +111,8 @@ class Enforcer:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ruled_out: set[tuple[str, str | None]] = set()
         self._watch: asyncio.Task[None] | None = None
+        self.on_recheck: Callable[[], None] = lambda: None
+        "Told that the owner has said something, before the channels are judged."
         self.also: Callable[[], Awaitable[None]] | None = None
         "Ends what the rules forbid beside channels."
 
@@ -181,6 +184,7 @@ class Enforcer:
         Returns:
             The number of channels that ended.
         """
+        self.on_recheck()
         # Calls may go on after the link of their channel was lost.
         channels = {*self._links.channels, *self._uses}
         uses = [self._use_of(channel) for channel in channels]
@@ -305,6 +309,12 @@ class Enforcer:
             found = self._unwanted(use, state(use.peer, use.channel.peer_did))
             if found is None and use.hash and is_revoked(use.hash, use.peer):
                 return _Problem(revoked_in_words(use.hash), "revoked")
+            if found is None and use.capabilities:
+                names = list(use.capabilities)
+                role = AgreementRole.PROVIDER
+                if withdrawn := self._store.withdrawn(role, use.peer, names):
+                    reason = f"you withdrew {', '.join(withdrawn)}"
+                    return _Problem(reason, "revoked")
             return found
 
         return [problem(use) for use in uses]

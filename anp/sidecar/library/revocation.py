@@ -21,6 +21,7 @@ from anp.sidecar.calls.requesters import Requesters
 from anp.sidecar.consensus.registry import ConsensusDesk
 from anp.sidecar.library.prune_rules import PruneRules
 from anp.sidecar.library.views import find_hash
+from anp.sidecar.offer.exposure import STRANGER, Exposure
 from cache.errors import HashPrefixError, StoreFull, StoreUnavailable
 from cache.parts.library import Removed
 from cache.records.negotiations import NegotiationRecord
@@ -32,6 +33,7 @@ from cache.records.records import (
     Count,
     HalfRecord,
     Hash,
+    WithdrawnRecord,
 )
 from cache.store import Store
 from sandbox.pool.pool import Sandbox
@@ -42,6 +44,19 @@ MAX_SHOWN: Final = 1000
 "Records that the answer to a pruning names; all are counted."
 
 _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Access to one capability, closed or open."""
+
+    role: AgreementRole
+    "Our side: a provider's own capability, or a requester's use of the peer's."
+
+    peer: str | None
+    "The only peer that it holds for; null when it holds for all."
+
+    capability: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +72,12 @@ class Revoked:
 
     channels_closed: Count
 
+    closed: Sequence[Access] = ()
+    "Capabilities of which the next use waits for the owner, whatever way it comes."
+
+    open: Sequence[Access] = ()
+    "Capabilities that the same peers may still call, or that `text_only` left open."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
@@ -68,6 +89,9 @@ class Approved:
 
     revocation_ended: bool
     quarantine_ended: bool
+    reopened: Sequence[Access]
+    "Capabilities that were withdrawn, and may be used again."
+
     negotiations_accepted: Sequence[str]
     "Ids of the negotiations that waited for this approval."
 
@@ -128,6 +152,7 @@ class ProtocolDesk:
         requesters: Requesters,
         provider: Acceptor,
         enforcer: Enforcer,
+        exposure: Exposure,
         consensus: ConsensusDesk,
         owner: OwnerDesk,
     ) -> None:
@@ -136,18 +161,26 @@ class ProtocolDesk:
         self._requesters = requesters
         self._provider = provider
         self._enforcer = enforcer
+        self._exposure = exposure
         self._consensus = consensus
         self._owner = owner
 
     async def revoke(
-        self, prefix: str, *, peer_did: str | None = None, reason: str = ""
+        self,
+        prefix: str,
+        *,
+        peer_did: str | None = None,
+        reason: str = "",
+        text_only: bool = False,
     ) -> Revoked:
         """Take a document back (DESIGN.md, Links and channels: Revoked).
 
-        Its channels close at once, nothing more on them is decoded, its hash is
-        declined, and the same text refused in negotiations.
+        Its channels close at once, nothing more on them is decoded, and its hash is
+        declined. The capabilities that it calls are withdrawn: their next use waits for
+        the owner, by whatever way or text.
 
         Args:
+            text_only: Refuse the text alone, and leave the capabilities open.
             prefix: Its hash or the beginning of it; a whole hash need not be known.
             peer_did: For this peer alone, in its canonical form.
             reason: For the owner; never sent.
@@ -162,6 +195,11 @@ class ProtocolDesk:
             )
         digest = await self._known(prefix)
         try:
+            # What nobody used so far has no half that says what it calls.
+            await self._consensus.published.make(digest)
+            used = await asyncio.to_thread(self._used, digest, peer_did)
+            if not text_only:
+                await asyncio.to_thread(self._store.withdraw, used)
             ruled = await asyncio.to_thread(
                 self._store.revoke,
                 digest,
@@ -192,10 +230,52 @@ class ProtocolDesk:
             peer=peer_did,
             revoked=bool(ruled.revocations),
             channels_closed=ended,
+            closed=() if text_only else [_access(one) for one in used],
+            open=[_access(one) for one in used]
+            if text_only
+            else await asyncio.to_thread(self._still_open, used, peer_did),
         )
+
+    def _used(self, digest: str, peer_did: str | None) -> list[WithdrawnRecord]:
+        """Return what a document gives access to, as records that withdraw it."""
+        made = partial(WithdrawnRecord, at=time.time(), hashes=(digest,))
+        provider, requester = AgreementRole.PROVIDER, AgreementRole.REQUESTER
+        halves = self._store.halves(digest)
+        names = {
+            name: made(provider, peer_did, name)
+            for half in halves
+            if half.role is provider
+            for name in half.capabilities
+        }
+        ours = {
+            (one.peer_did, name): made(requester, one.peer_did, name)
+            for one in self._store.agreements_of(digest)
+            if one.role is requester and peer_did in {None, one.peer_did}
+            for name in _called(one)
+        }
+        return [*names.values(), *ours.values()]
+
+    def _still_open(
+        self, used: Sequence[WithdrawnRecord], peer_did: str | None
+    ) -> list[Access]:
+        """Return what the peers may still call, if we offered something."""
+        provider = AgreementRole.PROVIDER
+        if all(one.role is not provider for one in used):
+            return []
+        exposure = self._exposure
+        offered = exposure.offered(peer_did) if peer_did else exposure.offered_to_some()
+        names = [one.name for one in offered]
+        gone = self._store.withdrawn(provider, peer_did or STRANGER, names)
+        return [
+            Access(role=provider, peer=peer_did, capability=name)
+            for name in names
+            if name not in gone
+        ]
 
     async def approve(self, prefix: str, *, peer_did: str | None = None) -> Approved:
         """Lift a revocation or a quarantine, or give an approval that is waited for.
+
+        What was withdrawn with the document is open again.
 
         Args:
             prefix: The document's hash or the beginning of it.
@@ -217,6 +297,9 @@ class ProtocolDesk:
         ruled = await asyncio.to_thread(
             self._store.give_back, digest, peer_did=peer_did
         )
+        readmitted = await asyncio.to_thread(
+            self._store.readmit, lambda one: digest in one.hashes, peer_did
+        )
         self._enforcer.allow(digest)
         released = peer_did is None and self._sandbox.release(digest)
         decided = []
@@ -230,6 +313,7 @@ class ProtocolDesk:
             hash=digest,
             peer=peer_did,
             revocation_ended=bool(ruled.revocations) or ruled.records > 0,
+            reopened=[_access(one) for one in readmitted],
             quarantine_ended=released,
             negotiations_accepted=decided,
         )
@@ -300,6 +384,19 @@ class ProtocolDesk:
                 "it",
             )
         return (found | pending).pop()
+
+
+def _called(agreement: AgreementRecord) -> list[str]:
+    """Return what our agent uses by an agreement: names, or else the need."""
+    said = agreement.tests.get("capability")
+    if isinstance(said, str) and said:
+        return said.split(", ")
+    need = (agreement.need or {}).get("requirement")
+    return [need] if isinstance(need, str) and need else []
+
+
+def _access(record: WithdrawnRecord) -> Access:
+    return Access(role=record.role, peer=record.peer_did, capability=record.capability)
 
 
 def _pending(record: NegotiationRecord) -> str | None:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from anp.identity.dids import agent_name
@@ -17,7 +18,7 @@ from anp.sidecar.offer.exposure import STRANGER, Exposure, misfit
 from anp.sidecar.offer.ways import WAYS, Approval, Passage, WayIn, asks_owner, decide
 from anp.sidecar.peers.policy import PeerPolicy
 from cache.errors import CacheError
-from cache.records.records import HalfRecord
+from cache.records.records import AgreementRole, HalfRecord
 from cache.store import Store
 from negotiation.errors import APPROVAL_PENDING, CapabilityFailed
 from negotiation.need import Capability
@@ -32,7 +33,7 @@ POLICY_WAIT: Final = 0.5
 "Seconds to wait for a slow store before what was known of a peer counts again."
 
 MAX_KNOWN: Final = 1024
-"Peers whose policy is remembered."
+"Peers, each with a capability, whose policy is remembered."
 
 
 class ApprovalPending(CapabilityFailed):
@@ -58,12 +59,14 @@ class OwnerWords(Protocol):
         *,
         words: str = "",
         named: bool = True,
+        withdrawn: bool = False,
     ) -> str | None:
         """Return why the owner refuses it, or None when the word allows it.
 
         Args:
             words: The peer's words that chose the capability, if any.
             named: False where they do not name it.
+            withdrawn: Only a word that was said after the withdrawal counts.
 
         Raises:
             ApprovalPending: There is no word; the question is in the owner's queue.
@@ -79,6 +82,20 @@ class OwnerWords(Protocol):
         self, half: HalfRecord, peer: str, offered: Sequence[Capability]
     ) -> bool:
         """Tell whether a half has effects that the peer's need and no word names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The owner's word about a capability for a peer, as it was looked up."""
+
+    at: float = 0.0
+    "When it was, on the monotonic clock."
+
+    refusal: str | None = None
+    "Why the policy refuses the peer; None when it does not."
+
+    withdrawn: bool = False
+    "The owner withdrew the capability from the peer."
 
 
 class Gate:
@@ -106,7 +123,7 @@ class Gate:
         self._approve = approve
         self._words = words
         self._quarantined = quarantined
-        self._refusals: OrderedDict[str, tuple[float, str | None]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
 
     # Questions that change nothing.
 
@@ -175,6 +192,11 @@ class Gate:
         problem = problem or self._quarantined(half, peer or STRANGER)
         if problem is not None:
             return problem
+        withdrawn = await asyncio.to_thread(
+            self._withdrawn, peer or STRANGER, list(half.capabilities)
+        )
+        if withdrawn:
+            return "the owner withdrew what it calls"
         used = (self.exposure.capability(name, peer) for name in half.capabilities)
         effects = not all(one is not None and one.read_only for one in used)
         offered = self.exposure.offered(peer)
@@ -219,7 +241,8 @@ class Gate:
         """
         is_owner = way is WayIn.OWNER
         named = not words or await self._is_named(peer, capability, words)
-        refusal = None if is_owner else await self._refusal(peer)
+        known = _Known() if is_owner else await self._look(peer, capability.name)
+        refusal = known.refusal
         passage = decide(
             way,
             self._approve,
@@ -230,10 +253,16 @@ class Gate:
             # On a way with a protocol the channel was bound after the approval.
             approved=WAYS[way].approval is not Approval.CAPABILITY,
             named=named,
+            withdrawn=known.withdrawn,
         )
         if passage is Passage.ASK:
             refusal = await self._words.take(
-                way, peer, capability, words=words or "", named=named
+                way,
+                peer,
+                capability,
+                words=words or "",
+                named=named,
+                withdrawn=known.withdrawn,
             )
             passage = Passage.OPEN if refusal is None else Passage.REFUSED
         if passage is Passage.REFUSED:
@@ -259,36 +288,49 @@ class Gate:
         if WAYS[way].approval is Approval.CAPABILITY:
             await self._words.give_back(way, peer, capability)
 
-    async def _refusal(self, peer: str) -> str | None:
-        """Return why the owner's policy refuses a peer that was admitted before.
+    def look_again(self) -> None:
+        """Have the policy for each peer looked up anew, for the owner has spoken."""
+        for key, known in self._known.items():
+            self._known[key] = replace(known, at=-POLICY_AGE)
+
+    async def _look(self, peer: str, name: str) -> _Known:
+        """Return what the owner says about a peer that was admitted before.
 
         A store that is away or slow harms no peer that is known.
         """
-        known = self._refusals.get(peer)
-        if known is not None and time.monotonic() - known[0] < POLICY_AGE:
-            return known[1]
+        key = peer, name
+        known = self._known.get(key)
+        is_fresh = known is not None and time.monotonic() - known.at < POLICY_AGE
+        if known is not None and is_fresh and not known.withdrawn:
+            # A withdrawal is looked up each time, for the owner's word may end it.
+            return known
         if known is not None:
             # Calls that come meanwhile do not look it up, too.
-            self._refusals[peer] = time.monotonic(), known[1]
+            self._known[key] = replace(known, at=time.monotonic())
         try:
             async with asyncio.timeout(POLICY_WAIT if known is not None else None):
-                refusal = await asyncio.to_thread(self._look_up, peer)
+                found = await asyncio.to_thread(self._look_up, peer, name)
         except (TimeoutError, CacheError) as exc:
             if known is None:
                 raise CapabilityFailed(
                     "503", "the policy for this peer cannot be read", ran=False
                 ) from exc
             logger.warning("policy not looked up peer=%s reason=%s", peer, exc)
-            refusal = known[1]
-        self._refusals[peer] = time.monotonic(), refusal
-        self._refusals.move_to_end(peer)
-        while len(self._refusals) > MAX_KNOWN:
-            self._refusals.popitem(last=False)
-        return refusal
+            found = known
+        self._known[key] = replace(found, at=time.monotonic())
+        self._known.move_to_end(key)
+        while len(self._known) > MAX_KNOWN:
+            self._known.popitem(last=False)
+        return found
 
-    def _look_up(self, peer: str) -> str | None:
+    def _look_up(self, peer: str, name: str) -> _Known:
+        withdrawn = bool(self._withdrawn(peer, [name]))
+        refusal = None
         if self._policy.is_blocked(peer):
-            return "this peer is blocked"
-        if self._policy.rules.default != "any" and not self._policy.is_listed(peer):
-            return "this peer is not allowed"
-        return None
+            refusal = "this peer is blocked"
+        elif self._policy.rules.default != "any" and not self._policy.is_listed(peer):
+            refusal = "this peer is not allowed"
+        return _Known(refusal=refusal, withdrawn=withdrawn)
+
+    def _withdrawn(self, peer: str, names: list[str]) -> list[str]:
+        return self._store.withdrawn(AgreementRole.PROVIDER, peer, names)

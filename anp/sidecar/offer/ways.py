@@ -116,6 +116,7 @@ def decide(
     repeatable: bool,
     approved: bool,
     named: bool = True,
+    withdrawn: bool = False,
 ) -> Passage:
     """Decide about one call of a capability.
 
@@ -129,6 +130,7 @@ def decide(
             asked for before the channel was bound.
         named: The peer named it, or the owner confirmed it for this need. Without that
             side effects wait for the owner, whatever the setting says.
+        withdrawn: The owner revoked a protocol that called it, and is asked anew.
     """
     rule = WAYS[way]
     fits = (read_only or not rule.read_only) and (repeatable or not rule.repeatable)
@@ -137,4 +139,5 @@ def decide(
     if way is WayIn.OWNER:
         return Passage.OPEN
     asks = asks_owner(approve, side_effects=not read_only) and not approved
-    return Passage.ASK if asks or not (named or read_only) else Passage.OPEN
+    asks = asks or withdrawn or not (named or read_only)
+    return Passage.ASK if asks else Passage.OPEN

@@ -17,6 +17,7 @@ from anp.interaction.elements import (
     Message,
     MessagePurpose,
     Part,
+    PartKind,
     Party,
     PartyMode,
     SenderRole,
@@ -92,6 +93,7 @@ class TaskService:
         self._policy = policy
         self._order = tuple(order)
         self._most = limits.max_message - ROOM_FOR_FIELDS
+        self._use = caller.use
         self.sessions = Sessions(logs, self._follow, max_size=config.max_size)
         self.leases = Leases(
             logs, self._recover, refresh=lambda log: self.desk.refresh(log)
@@ -205,6 +207,10 @@ class TaskService:
     async def create(self, log: str, task: Task) -> None:
         """Have a peer do a task of one message; its id must be new in the session."""
         self.check_size(task)
+        parts = task.messages[0].parts
+        words = [str(one.content) for one in parts if one.kind is PartKind.TEXT]
+        name = task.capability or None
+        await self._use(task.executor, name or "\n".join(words), name)
         async with self.files.giving(log, task.messages[0]):
             await self._apply(log, lambda c: c.create(task, wall_now=utc_now()))
 

@@ -26,11 +26,11 @@ from cache.records.records import (
 )
 from cache.store import Store
 from tests.cache.samples import (
-    ACCESS,
     AGREEMENT,
     ALIAS,
     ANSWER,
     CALL,
+    CONFIRMED,
     DID_KEYS,
     DOCUMENT,
     FIRING,
@@ -54,6 +54,7 @@ from tests.cache.samples import (
     SUBSCRIPTION,
     TASK_KEY,
     USAGE,
+    WITHDRAWN,
     trio,
 )
 from tests.cache.states import set_agreement_state, set_state
@@ -318,7 +319,8 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
         store.save_key(KEY, now=KEY.created)
         store.save_call(CALL)
         store.revoke(REVOCATION.hash, peer_did=PEER, reason="x", at=REVOCATION.at)
-        store.withdraw([ACCESS])
+        store.withdraw([WITHDRAWN])
+        store.confirm(CONFIRMED)
         store.add_usage([USAGE])
         store.append_log(
             LogChange(
@@ -375,7 +377,8 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
                 "key": store.key(KEY.role, KEY.peer_did, KEY.id) is not None,
                 "call": knows_call(store),
                 "revocation": bool(store.revocations()),
-                "access": bool(store.withdrawals()),
+                "withdrawn": bool(store.withdrawals()),
+                "confirmed": bool(store.confirmed(PEER, CONFIRMED.need)),
                 "usage": store.usage(DOCUMENT.hash).agreement > 0,
                 "log": store.log(LOG.id) is not None,
                 "log_name": store.log_named(LOG.names[0]) is not None,

@@ -102,6 +102,9 @@ class RevokeBody:
     reason: Annotated[str, Field(max_length=MAX_REASON)] = ""
     "Reason for the owner's record; it is never sent."
 
+    text_only: bool = False
+    "Refuse the text alone; its capabilities stay open by their names and other texts."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PruneBody:
@@ -186,6 +189,7 @@ class ProtocolOperations:
             requesters=daemon.binder.requesters,
             provider=daemon.provider,
             enforcer=daemon.enforcer,
+            exposure=daemon.exposure,
             consensus=daemon.consensus,
             owner=daemon.agreer.desk,
         )
@@ -348,6 +352,7 @@ class ProtocolOperations:
             request.path_params["prefix"],
             peer_did=await self._peer(body.peer),
             reason=body.reason,
+            text_only=body.text_only,
         )
 
     @post(

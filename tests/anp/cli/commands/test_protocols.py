@@ -192,18 +192,34 @@ def test_show_says_that_errors_of_trials_are_right_answers(
 def test_revoke_and_approve_send_what_was_typed(
     home: Home, api: FakeApi, capsys: Output
 ) -> None:
-    said = {"hash": HASH, "peer": "did:x", "revoked": True, "channels_closed": 2}
+    buy = {"role": "provider", "peer": "did:x", "capability": "shop.buy"}
+    said: dict[str, Any] = {
+        "hash": HASH,
+        "peer": "did:x",
+        "revoked": True,
+        "channels_closed": 2,
+        "closed": [buy, {**buy, "role": "requester"}],
+        "open": [{**buy, "capability": "shop.look"}],
+    }
     answer(api, "/ab/revoke", said)
     words = ["revoke", "ab", "--peer", "shop", "--reason", "why"]
     assert anpd(home, "protocols", *words) == 0
     assert api.body() == {"peer": "shop", "reason": "why"}
-    assert "revoked for did:x; 2 channels closed" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "revoked for did:x; 2 channels closed" in out
+    assert "closed until you decide to did:x: shop.buy" in out
+    assert "closed until you decide to your agent, of did:x: shop.buy" in out
+    assert "still open to did:x: shop.look" in out
+    assert anpd(home, "protocols", *words, "--text-only") == 0
+    assert api.body() == {"peer": "shop", "reason": "why", "text_only": True}
+    capsys.readouterr()
     back: dict[str, Any] = {
         "hash": HASH,
         "peer": None,
         "revocation_ended": False,
         "quarantine_ended": True,
         "negotiations_accepted": ["n1"],
+        "reopened": [buy],
     }
     answer(api, "/ab/approve", back)
     assert anpd(home, "protocols", "approve", "ab") == 0
@@ -211,7 +227,9 @@ def test_revoke_and_approve_send_what_was_typed(
     out = capsys.readouterr().out
     assert "no longer quarantined" in out
     assert "negotiation n1 is accepted" in out
+    assert "open again to did:x: shop.buy" in out
     nothing = {**back, "quarantine_ended": False, "negotiations_accepted": []}
+    nothing["reopened"] = []
     answer(api, "/ab/approve", nothing)
     assert anpd(home, "protocols", "approve", "ab") == 0
     assert "needed no approval" in capsys.readouterr().out

@@ -24,6 +24,7 @@ class NoWords:
         *,
         words: str = "",
         named: bool = True,
+        withdrawn: bool = False,
     ) -> str | None:
         """Ask the owner."""
         raise ApprovalPending(capability.name)
@@ -47,6 +48,10 @@ class _Anybody:
 
     def peers_known_as(self, *dids: str) -> list[Any]:
         """Return no record."""
+        return []
+
+    def withdrawn(self, role: object, peer: str, names: list[str]) -> list[str]:
+        """Return nothing: nothing was withdrawn."""
         return []
 
     def agreements_of(self, digest: str) -> list[Any]:

@@ -37,8 +37,10 @@ from cache.records.negotiations import NegotiationRecord
 from cache.records.peers import PeerState
 from cache.records.records import (
     AgreementRecord,
+    AgreementRole,
     DocumentRecord,
     HalfRecord,
+    WithdrawnRecord,
     hash_text,
 )
 from cache.store import Store, open_store
@@ -94,6 +96,8 @@ class Shop:
     fake: Fake
     did: str
     "The peer, in its canonical form."
+
+    store: Store
 
     async def ran(
         self, way: WayIn, name: str, *, words: str | None = None
@@ -163,7 +167,7 @@ def shop(
     calls = CapabilityCalls(
         gate, JsonschemaValidator(), times=CallTimes(CallConfig()), timeout=5.0
     )
-    return Shop(gate, calls, desk, peers, fake, did)
+    return Shop(gate, calls, desk, peers, fake, did, store)
 
 
 def name_of(*, read_only: bool) -> str:
@@ -322,6 +326,70 @@ async def test_words_may_choose_what_only_reads_on_every_way(
     assert await one.ran(way, "shop.look", words="show me the apples") == "runs"
 
 
+def withdraw(one: Shop, peer: str | None, *names: str) -> None:
+    """Withdraw capabilities of the shop, as `protocols revoke` does."""
+    role = AgreementRole.PROVIDER
+    one.store.withdraw(
+        WithdrawnRecord(role, peer, name, time.time(), ("a" * 64,)) for name in names
+    )
+    one.gate.look_again()
+
+
+@pytest.mark.parametrize("for_all", [True, False])
+@pytest.mark.parametrize("approve", SETTINGS)
+@pytest.mark.parametrize("way", WayIn)
+async def test_what_is_withdrawn_waits_for_the_owner_on_every_way(
+    store: Store, way: WayIn, approve: str, *, for_all: bool
+) -> None:
+    one = shop(store, approve)
+    if approve == "never" and way is not WayIn.OWNER:
+        assert await one.ran(way, "shop.look") == "runs"
+    withdraw(one, None if for_all else one.did, "shop.look")
+    came = await one.ran(way, "shop.look")
+    if cell(way, approve, read_only=True, withdrawn=True) == "runs":
+        assert way is WayIn.OWNER
+        assert came == "runs"
+        return
+    assert isinstance(came, ApprovalPending)
+    [question] = await one.desk.negotiations(open_only=True)
+    assert (question.pending or {})["withdrawn"] == ["shop.look"]
+    await one.desk.decide(question.id, Decision("accept"))
+    one.gate.look_again()
+    assert await one.ran(way, "shop.look") == "runs"
+    # It is open again for this peer alone.
+    one.did = did_key(PrivateKey.generate().public_bytes)
+    left = store.withdrawn(AgreementRole.PROVIDER, one.did, ["shop.look"])
+    assert left == (["shop.look"] if for_all else [])
+
+
+async def test_a_word_from_before_a_withdrawal_does_not_count(store: Store) -> None:
+    one = shop(store, "first-use")
+    assert isinstance(await one.ran(WayIn.ENVELOPE, "shop.look"), ApprovalPending)
+    [question] = await one.desk.negotiations(open_only=True)
+    await one.desk.decide(question.id, Decision("accept"))
+    assert await one.ran(WayIn.ENVELOPE, "shop.look") == "runs"
+    withdraw(one, one.did, "shop.look")
+    assert isinstance(await one.ran(WayIn.ENVELOPE, "shop.look"), ApprovalPending)
+    # The question is a new one, although the last is not a minute old.
+    [question] = await one.desk.negotiations(open_only=True)
+    await one.desk.decide(question.id, Decision("reject", note="no more"))
+    came = await one.ran(WayIn.ENVELOPE, "shop.look")
+    assert isinstance(came, CapabilityFailed)
+    assert (came.code, came.message) == ("403", "no more")
+
+
+async def test_no_half_serves_what_is_withdrawn(store: Store) -> None:
+    look, buy = TOOLS
+    one = shop(store, "never")
+    half = kept_half(store, "# Requirement\nlook, then buy", look, buy)
+    assert await one.gate.half_problem(half, one.did) is None
+    withdraw(one, one.did, "shop.buy")
+    assert "withdrew" in str(await one.gate.half_problem(half, one.did))
+    assert await one.gate.half_problem(half, EVERYBODY) is None
+    withdraw(one, None, "shop.look")
+    assert "withdrew" in str(await one.gate.half_problem(half, EVERYBODY))
+
+
 async def test_a_half_with_an_unnamed_side_effect_serves_nobody_unasked(
     store: Store,
 ) -> None:
@@ -424,7 +492,7 @@ async def test_an_agreement_counts_if_the_owner_approved_it(
 
 def test_every_way_has_a_row() -> None:
     assert set(WAYS) == set(WayIn)
-    assert len(table().splitlines()) == 2 + 2 * len(WayIn)
+    assert len(table().splitlines()) == 2 + 4 * len(WayIn)
 
 
 def test_the_owners_page_has_the_table() -> None:
