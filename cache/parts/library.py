@@ -369,12 +369,7 @@ class LibraryStore(AgreementStore):
         return removed
 
     def _prune_halves(
-        self,
-        hashes: set[str],
-        half_goes: HalfVerdict,
-        gone: set[str],
-        *,
-        dry_run: bool,
+        self, hashes: set[str], half_goes: HalfVerdict, gone: set[str], *, dry_run: bool
     ) -> list[Removed]:
         def work(cache: Rows, names: Sequence[str]) -> list[Removed]:
             used = self._used_revisions(cache, frozenset(names), gone)

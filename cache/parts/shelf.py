@@ -378,12 +378,7 @@ class StoreBase:
         return self._database.read(lambda cache: self._shelf.get(cache, kind, key))
 
     def _scan(
-        self,
-        kind: type[R],
-        prefix: str,
-        *,
-        limit: int = -1,
-        descending: bool = False,
+        self, kind: type[R], prefix: str, *, limit: int = -1, descending: bool = False
     ) -> list[R]:
         """Return records in a transaction of its own; see `Shelf.scan`."""
         return self._database.read(

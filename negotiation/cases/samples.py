@@ -145,10 +145,7 @@ class Telling:
         rest = schema.get("items", True) if isinstance(schema, dict) else True
         if len(values) == 1 and not first:
             second = next(iter(_smallest(rest)), values[0]) if extra else values[0]
-            two = [
-                self.value(rest, values[0], extra=extra),
-                self.value(rest, second),
-            ]
+            two = [self.value(rest, values[0], extra=extra), self.value(rest, second)]
             if contradiction(schema, two) is None:
                 return two
         return [

@@ -92,10 +92,7 @@ class Registry:
     """The known protocols by URI; an entry is never replaced silently."""
 
     def __init__(
-        self,
-        protocols: Iterable[ConsensusProtocol] = (),
-        *,
-        order: Sequence[str] = (),
+        self, protocols: Iterable[ConsensusProtocol] = (), *, order: Sequence[str] = ()
     ) -> None:
         """Make a registry.
 

@@ -7,15 +7,7 @@ import logging
 from negotiation.document.reader import read_document
 from negotiation.errors import HalfError, MindError
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import (
-    Accept,
-    Demand,
-    HalfSource,
-    Mind,
-    Reject,
-    Side,
-    Verdict,
-)
+from negotiation.mind import Accept, Demand, HalfSource, Mind, Reject, Side, Verdict
 from negotiation.need import Capability
 from negotiation.rules.choice import choose
 from negotiation.rules.names import unnamed_effects

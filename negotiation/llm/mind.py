@@ -85,11 +85,7 @@ class LlmMind(Assessor):
     """
 
     def __init__(
-        self,
-        model: Model,
-        *,
-        held: Mapping[str, str] | None = None,
-        name: str = "",
+        self, model: Model, *, held: Mapping[str, str] | None = None, name: str = ""
     ) -> None:
         super().__init__(model)
         self._held = dict(held or {})

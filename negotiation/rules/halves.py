@@ -149,10 +149,7 @@ class _Source:
         match step:
             case Items(inner):
                 item = self.expression(inner, "item", unplaced=unplaced)
-                lines = [
-                    "expect(value, list)",
-                    f"return [{item} for item in value]",
-                ]
+                lines = ["expect(value, list)", f"return [{item} for item in value]"]
             case ByKind(of_object, of_array):
                 for kind, one in (("dict", of_object), ("list", of_array)):
                     if one != KEEP:

@@ -185,7 +185,4 @@ def refused_lines(known: Sequence[str], value: str) -> list[str]:
 
 def some_lines() -> list[str]:
     """Return the lines that refuse a `value` of which nothing is in the `result`."""
-    return [
-        "if value and not result:",
-        f"    raise ValueAbsent({NONE_WANTED!r})",
-    ]
+    return ["if value and not result:", f"    raise ValueAbsent({NONE_WANTED!r})"]

@@ -178,8 +178,7 @@ LONGER_AFTER: Final = late_pattern(rf"[_./-][^\W{CJK}]|[_-]")
 "Ends of a longer name before and after a part of it."
 
 LONGER_STRICTLY: Final = late_pattern(
-    rf"[_./-][^\W{CJK}]|[_-]|['’]\w|[\s@:#(]*(v|version)?[\s.]*\d",
-    re.IGNORECASE,
+    rf"[_./-][^\W{CJK}]|[_-]|['’]\w|[\s@:#(]*(v|version)?[\s.]*\d", re.IGNORECASE
 )
 "Ends of a longer name where side effects follow: also a version, and `'s`."
 
@@ -239,9 +238,7 @@ def is_against(text: str, capabilities: Sequence[Capability]) -> bool:
 
 
 def near_names(
-    text: str,
-    capabilities: Sequence[Capability],
-    fitting: Sequence[Capability] = (),
+    text: str, capabilities: Sequence[Capability], fitting: Sequence[Capability] = ()
 ) -> list[str]:
     """Return the names of capabilities near to `text`, the nearest first.
 

@@ -31,12 +31,7 @@ from negotiation.mind import (
     Verdict,
 )
 from negotiation.need import Capability
-from negotiation.rules.choice import (
-    Chain,
-    NoChoice,
-    choose,
-    choose_for_prose,
-)
+from negotiation.rules.choice import Chain, NoChoice, choose, choose_for_prose
 from negotiation.rules.claims import missed_claim
 from negotiation.rules.fit import Fit, fit_provider, fit_requester, given_schema
 from negotiation.rules.formats import format_refusal

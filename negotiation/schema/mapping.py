@@ -273,13 +273,7 @@ class _Mapper:
         if not wanted and extra in (None, True):
             return KEEP
         return ObjectPair(
-            self.step,
-            source,
-            target,
-            wanted,
-            path,
-            drop=self._drop,
-            proof=self._proof,
+            self.step, source, target, wanted, path, drop=self._drop, proof=self._proof
         ).run()
 
     def _spend(self) -> None:

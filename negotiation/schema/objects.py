@@ -20,12 +20,7 @@ from negotiation.schema.plan import (
     words,
 )
 from negotiation.schema.terms import Drop, MappingProof, normal_name
-from negotiation.schema.values import (
-    contradiction,
-    default_of,
-    kinds_of,
-    same_json,
-)
+from negotiation.schema.values import contradiction, default_of, kinds_of, same_json
 from negotiation.strict_json import Json
 
 Found = Step | list[Reason]

@@ -82,10 +82,7 @@ class VariedConversion:
         return {
             path: f"{self.what} gives the same {_shown(target[self.head :])} whatever "
             f"{_shown(path)} is"
-            for path, target in {
-                **self._same_dimension(),
-                **self._same_named(),
-            }.items()
+            for path, target in {**self._same_dimension(), **self._same_named()}.items()
             if self._moved.get(path) is not None
             and target not in moved
             and ("",) not in self._moved[path]

@@ -50,7 +50,7 @@ GROUP_COLUMNS: dict[str, Column] = {
 
 negotiations_app = Commands(help="Negotiations, and your decisions about them.")
 approvals_app = Commands(
-    help="Negotiations, invitations into groups and applications that wait for you.",
+    help="Negotiations, invitations into groups and applications that wait for you."
 )
 
 
@@ -153,12 +153,10 @@ def show_negotiation(
     context: Context,
     negotiation: Id,
     text: Annotated[
-        bool,
-        Option("--text", help="Only the text of the last proposal, to edit it."),
+        bool, Option("--text", help="Only the text of the last proposal, to edit it.")
     ] = False,
     model: Annotated[
-        bool,
-        Option("--model", help="The questions to our model, and its answers."),
+        bool, Option("--model", help="The questions to our model, and its answers.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -195,8 +193,7 @@ def cancel_negotiation(
     context: Context,
     negotiation: Id,
     reason: Annotated[
-        str,
-        Option(help="Reason for your own record; it is not sent to the peer."),
+        str, Option(help="Reason for your own record; it is not sent to the peer.")
     ] = "",
     as_json: Json = False,
 ) -> None:

@@ -23,8 +23,7 @@ Peer = Annotated[
     str, Option(help="Only for this peer: name, DID or URL#DID; else for all.")
 ]
 Uri = Annotated[
-    str,
-    Option(help="Your URI for exactly this version; it is never fetched."),
+    str, Option(help="Your URI for exactly this version; it is never fetched.")
 ]
 
 MAX_DIFF_LINES: Final = 20_000
@@ -216,8 +215,7 @@ def export_protocol(
     options = {"role": role, "peer": peer, "did": "1" if with_did else ""}
     options["tests"] = "0" if without_tests else ""
     data = client_of(context).get_bytes(
-        f"/v1/protocols/{segment(digest)}/export",
-        **_given(options),
+        f"/v1/protocols/{segment(digest)}/export", **_given(options)
     )
     if output is not None:
         output.write_bytes(data)

@@ -44,8 +44,7 @@ def list_protocols(
     peer: Annotated[str, Option(help="Only with this peer.")] = "",
     role: Annotated[str, Option(help="requester or provider.")] = "",
     state: Annotated[
-        str,
-        Option(help="active, testing, failed, stale, revoked or quarantined."),
+        str, Option(help="active, testing, failed, stale, revoked or quarantined.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -85,12 +84,7 @@ def list_protocols(
         notes.append(f"next page: anpd protocols list {again}--after '{more}'")
     answer = {"protocols": found, "next": more, "usage": page["usage"]}
     print_list(
-        answer,
-        found,
-        columns,
-        as_json=as_json,
-        notes=notes,
-        names=client.peer_names,
+        answer, found, columns, as_json=as_json, notes=notes, names=client.peer_names
     )
 
 

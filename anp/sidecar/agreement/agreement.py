@@ -20,11 +20,7 @@ from anp.identity.dids import canonical_did
 from anp.sidecar.agreement.case import Case, GuidedMind
 from anp.sidecar.agreement.queue import OwnerDesk
 from anp.sidecar.agreement.refusals import RefusingMind, refuses_text
-from anp.sidecar.agreement.rulings import (
-    PEER_APPROVAL_PENDING,
-    RETRY_AFTER,
-    is_pending,
-)
+from anp.sidecar.agreement.rulings import PEER_APPROVAL_PENDING, RETRY_AFTER, is_pending
 from anp.sidecar.agreement.stored import negotiated
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.minds.accounts import Cost

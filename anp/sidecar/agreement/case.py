@@ -361,9 +361,7 @@ class Case:
         if not isinstance(self._side, Offer) or half is None:
             return []
         found = unnamed_effects(
-            first_words(self.record.turns),
-            half.capabilities,
-            self._side.capabilities,
+            first_words(self.record.turns), half.capabilities, self._side.capabilities
         )
         if found and self.record.subject is not None:
             confirmed = await asyncio.to_thread(

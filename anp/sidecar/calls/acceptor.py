@@ -36,11 +36,7 @@ from anp.wire.meta_protocol import EXTENSION_LIST, MetaProtocol
 from anp.wire.proof import MAX_PROOF_AGE
 from cache.records.records import AgreementRecord, HalfRecord, hash_text
 from cache.store import Store
-from negotiation.consensus.listing import (
-    MAX_LIST,
-    is_list_request,
-    render_list_answer,
-)
+from negotiation.consensus.listing import MAX_LIST, is_list_request, render_list_answer
 from negotiation.errors import NegotiationError
 from negotiation.mind import Offer
 from sandbox.pool.shares import current_share

@@ -26,11 +26,7 @@ from anp.sidecar.consensus.written import WrittenParts, WrittenRequester
 from anp.sidecar.halves.protocol import DoesNotFit
 from anp.sidecar.minds.accounts import NO_COST, Cost
 from anp.sidecar.minds.templates import Templates
-from cache.records.records import (
-    AgreementRecord,
-    AgreementState,
-    HalfRecord,
-)
+from cache.records.records import AgreementRecord, AgreementState, HalfRecord
 from cache.store import Store
 from negotiation.consensus.selection import Published
 from negotiation.errors import DocumentError, HalfError, NegotiationError, told_of

@@ -294,11 +294,7 @@ class Caller:
         )
 
     async def _by_route(
-        self,
-        key: _RouteKey,
-        request: CallRequest,
-        demand: Demand,
-        writes: int | None,
+        self, key: _RouteKey, request: CallRequest, demand: Demand, writes: int | None
     ) -> tuple[LinkTarget, Prepared | None]:
         """Return the peer, and the request if the way of the last call still holds."""
         route = self._routes.get(key)
@@ -462,11 +458,7 @@ class Caller:
             await self.use(target.did, request.need.requirement, name)
 
     async def _once(
-        self,
-        prepared: Prepared,
-        target: LinkTarget,
-        terms: CallTerms,
-        course: _Course,
+        self, prepared: Prepared, target: LinkTarget, terms: CallTerms, course: _Course
     ) -> Answer:
         await course.sends(repeatable=prepared.repeatable)
         if terms.given and not works(prepared.channel):

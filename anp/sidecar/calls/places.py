@@ -51,10 +51,7 @@ class NegotiationPlaces:
     """
 
     def __init__(
-        self,
-        is_listed: Callable[[str], bool],
-        *,
-        limits: ShareLimits = NEGOTIATIONS,
+        self, is_listed: Callable[[str], bool], *, limits: ShareLimits = NEGOTIATIONS
     ) -> None:
         self._is_listed = is_listed
         self.running = Shares[_Negotiation](limits, silence=_Negotiation.silence)

@@ -147,11 +147,7 @@ class Prepared(ABC):
             raise
 
     async def _reopen(
-        self,
-        requesters: Requesters,
-        target: LinkTarget,
-        cut: CutOff,
-        terms: CallTerms,
+        self, requesters: Requesters, target: LinkTarget, cut: CutOff, terms: CallTerms
     ) -> None:
         """Open a channel over which an answer can be fetched.
 
@@ -174,11 +170,7 @@ class Prepared(ABC):
             await asyncio.sleep(wait)
 
     async def _forsake(
-        self,
-        requesters: Requesters,
-        target: LinkTarget,
-        cut: CutOff,
-        terms: CallTerms,
+        self, requesters: Requesters, target: LinkTarget, cut: CutOff, terms: CallTerms
     ) -> None:
         """Tell the peer over its next link that nobody waits for the answer."""
         with contextlib.suppress(CallError):
@@ -456,16 +448,12 @@ async def check_need(
     Raises:
         CallError: `usage`, it does not.
     """
-    for name, schema in (
-        ("input", need.input_schema),
-        ("output", need.output_schema),
-    ):
+    for name, schema in (("input", need.input_schema), ("output", need.output_schema)):
         if schema is not None:
             findings = await validator.check_schema(schema)
             if findings:
                 raise CallError(
-                    ErrorKind.USAGE,
-                    f"the need's {name} schema: {'; '.join(findings)}",
+                    ErrorKind.USAGE, f"the need's {name} schema: {'; '.join(findings)}"
                 )
     if need.input_schema is not None:
         findings = await validator.validate(need.input_schema, arguments)

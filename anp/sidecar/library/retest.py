@@ -224,13 +224,7 @@ class Retester:
                 ) from exc
             made = report.to_json()
             runs.append(
-                _run(
-                    half,
-                    agreement,
-                    report.mode,
-                    report.problems,
-                    made["results"],
-                )
+                _run(half, agreement, report.mode, report.problems, made["results"])
             )
         return [await self._kept(run) for run in runs]
 

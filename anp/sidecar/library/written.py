@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from anp.sidecar.library.state import view_of
-from anp.sidecar.library.views import (
-    Agreement,
-    ProtocolDetails,
-    RunCounts,
-    UsageCounts,
-)
+from anp.sidecar.library.views import Agreement, ProtocolDetails, RunCounts, UsageCounts
 from cache.records.records import AgreementRole, UsageRecord
 from cache.store import Store
 from negotiation.consensus.registry import CodeKind, ConsensusProtocol

@@ -138,10 +138,4 @@ class Minds:
             model=self._endpoint.model,
             cost=spender.cost,
         )
-        return Thinking(
-            mind,
-            model,
-            spender.cost,
-            rules,
-            lambda: spender.exhausted,
-        )
+        return Thinking(mind, model, spender.cost, rules, lambda: spender.exhausted)

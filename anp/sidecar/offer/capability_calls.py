@@ -10,12 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from anp.errors import ErrorKind
-from anp.sidecar.attachments import (
-    Attachment,
-    AttachmentError,
-    HandedBack,
-    ToolError,
-)
+from anp.sidecar.attachments import Attachment, AttachmentError, HandedBack, ToolError
 from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.offer.call_times import CallTimes, TimeLimit
 from anp.sidecar.offer.gate import Gate

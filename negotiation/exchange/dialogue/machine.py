@@ -66,12 +66,7 @@ class Dialogue(Speaker[DialogueEvent]):
     """
 
     def __init__(
-        self,
-        role: Role,
-        limits: DialogueLimits,
-        *,
-        common: frozenset[str],
-        now: float,
+        self, role: Role, limits: DialogueLimits, *, common: frozenset[str], now: float
     ) -> None:
         """Begin on a channel that is bound to a protocol.
 

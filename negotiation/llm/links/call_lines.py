@@ -309,10 +309,7 @@ def _failing(meaning: Meaning, number: int, otherwise: Otherwise | None) -> list
     if otherwise is not None:
         test = f"not none_{number} and {test}"
     told = f"{meaning.spot.pointer[1:]} is {literal(meaning.value)}"
-    return [
-        f"if {test}:",
-        f"    raise CapabilityError({meaning.code!r}, {told!r})",
-    ]
+    return [f"if {test}:", f"    raise CapabilityError({meaning.code!r}, {told!r})"]
 
 
 def shapes_of(plan: ProviderPlan) -> ModuleShapes:

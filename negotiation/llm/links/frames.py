@@ -111,8 +111,7 @@ class FieldUseForm:
         found: dict[str, dict[str, Any]] = {}
         if self.fields:
             one = record(
-                field=choice(spot.name for spot in self.fields),
-                role=choice(FieldRole),
+                field=choice(spot.name for spot in self.fields), role=choice(FieldRole)
             )
             found["roles"] = many(one, most=len(self.fields))
             found["good"] = many(TEXT, most=4)

@@ -20,11 +20,7 @@ from negotiation.llm.links.uses import example_texts
 from negotiation.mind import HalfSource
 from negotiation.need import Schema
 from negotiation.rules.halves import sized
-from negotiation.rules.judge_source import (
-    PROBLEM,
-    read_result,
-    unpromised_result,
-)
+from negotiation.rules.judge_source import PROBLEM, read_result, unpromised_result
 from negotiation.rules.literals import indented, literal, names_literal
 from negotiation.rules.message_source import (
     id_lines,

@@ -12,12 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from negotiation.errors import NO_VALUE
-from negotiation.llm.links.conversions import (
-    MESSAGES,
-    Conversion,
-    How,
-    gives_nothing,
-)
+from negotiation.llm.links.conversions import MESSAGES, Conversion, How, gives_nothing
 from negotiation.llm.links.functions import IMPORTS, helpers_for
 from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree

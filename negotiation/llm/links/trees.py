@@ -255,10 +255,7 @@ class _Builder:
         return None
 
     def _same(
-        self,
-        meant: Sequence[Spot],
-        schema: Schema,
-        lists: tuple[tuple[str, ...], ...],
+        self, meant: Sequence[Spot], schema: Schema, lists: tuple[tuple[str, ...], ...]
     ) -> Leaf | None:
         fitting: list[Leaf] = []
         for spot in meant:

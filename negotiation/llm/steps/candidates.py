@@ -297,10 +297,7 @@ def option_question(options: Sequence[str], offer: Offer) -> Question:
     numbers = [str(number) for number in range(len(options) + 1)]
     return ask_with(
         "option",
-        {
-            "options": shown,
-            "capabilities": fenced("\n".join(lines), limit=32_000),
-        },
+        {"options": shown, "capabilities": fenced("\n".join(lines), limit=32_000)},
         schema=record(option=choice(numbers), missing=TEXT),
         max_tokens=300,
     )

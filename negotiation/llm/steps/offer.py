@@ -172,8 +172,7 @@ def offer_question(
     names = list(form.takes)
     sources = [*form.request.names, *_names(form.gives)]
     call = record(
-        capability=choice(names),
-        arguments=link_schema(_names(form.takes), sources),
+        capability=choice(names), arguments=link_schema(_names(form.takes), sources)
     )
     schema = record(
         calls=many(call, most=MAX_CALLS),

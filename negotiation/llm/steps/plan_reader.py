@@ -26,13 +26,7 @@ from negotiation.llm.links.plans import (
 from negotiation.llm.links.shapes import Pairing, meant_value, paired, unbounded
 from negotiation.llm.links.spots import ITEMS, Root, Spot, bare_kind, spots_of
 from negotiation.llm.links.trees import Node, ValueLink, build_tree, is_open
-from negotiation.llm.links.uses import (
-    common,
-    empty_places,
-    lost,
-    taken_of,
-    used_spots,
-)
+from negotiation.llm.links.uses import common, empty_places, lost, taken_of, used_spots
 from negotiation.mind import Offer
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut, keywords_of

@@ -172,9 +172,7 @@ class WrittenChannel(Answers):
 
     def _drop(self, event: FrameReceived) -> None:
         logger.warning(
-            "frame dropped peer=%s type=%s",
-            self._peer,
-            event.frame.protocol_type.name,
+            "frame dropped peer=%s type=%s", self._peer, event.frame.protocol_type.name
         )
 
     # Decisions for the dialogue; see `Answers`.

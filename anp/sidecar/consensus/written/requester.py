@@ -384,9 +384,7 @@ class WrittenRequester(WrittenChannel):
         elif code == Refusal.TIMEOUT:
             seconds = self._parts.limits.answer_timeout
             error = CallError(
-                ErrorKind.TIMEOUT,
-                no_answer(seconds, "call.timeout"),
-                may_have_run=True,
+                ErrorKind.TIMEOUT, no_answer(seconds, "call.timeout"), may_have_run=True
             )
         elif code == Refusal.TOO_MANY:
             error = CallError(ErrorKind.LOCAL_RESOURCE, message)
