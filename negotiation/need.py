@@ -154,6 +154,19 @@ def _schema_hash(capability: Capability) -> str:
     return hashlib.sha256(canonical_json(fields)).hexdigest()
 
 
+def meaning_hash(capability: Capability) -> str:
+    """Return 64 hex characters over what a capability says of itself beside schemas.
+
+    Words and units of single fields are in the schemas, which have a hash of their own.
+    """
+    fields: dict[str, Json] = {
+        "description": " ".join(capability.description.split()),
+        "read_only": capability.read_only,
+        "idempotent": capability.idempotent,
+    }
+    return hashlib.sha256(canonical_json(fields)).hexdigest()
+
+
 def infer_schema(value: Json) -> Schema:
     """Return a schema of the shape of `value`, simplified where it would be too large.
 

@@ -182,6 +182,10 @@ class HalfRecord(Record, kind="half"):
     negotiation_id: Id | None = None
     "The negotiation that it was written in or rewritten for."
 
+    meanings: dict[str, Hash] = field(default_factory=dict)
+    """Hash of what the capabilities say of themselves beside their schemas, as it was
+    when the half was made; one that is not in it is taken as it is."""
+
 
 @dataclass(frozen=True)
 class AgreementRecord(Record, kind="agreement"):

@@ -354,6 +354,13 @@ def _told(found: dict[str, Any], command: str) -> Iterator[Line]:
         effects = "is read-only" if pending["read_only"] else "may have side effects"
         way = pending["way"].replace("_", " ")
         yield ""
+        if pending["way"] == "description":
+            yield (
+                f"waits for your decision: {pending['capability']}, which {effects}, "
+                "is described in other words than when its code was agreed; accept "
+                "if callers may go on with that code"
+            )
+            return
         yield (
             f"waits for your decision: calls of {pending['capability']}, which "
             f"{effects}, by {way}, without a protocol text"

@@ -18,6 +18,7 @@ from typing import Any, Final
 from anp.errors import CallError, ErrorKind
 from anp.interaction.elements import LOCAL, party_name
 from anp.sidecar.agreement.access import StrangerPlaces, lacks_name, means, refusal_of
+from anp.sidecar.agreement.meanings import Meanings
 from anp.sidecar.agreement.rulings import (
     RETRY_AFTER,
     subject_of_capability,
@@ -69,6 +70,7 @@ class CapabilityWords:
         self._is_listed = is_listed
         self._on_waiting = on_waiting
         self._places = places
+        self._meanings = Meanings(store, on_waiting=on_waiting)
         self._asked: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
         self._unlisted: list[float] = []
         self._used: dict[tuple[str, str], StandingRecord] = {}
@@ -130,6 +132,12 @@ class CapabilityWords:
     ) -> bool:
         """See `OwnerWords`."""
         return await asyncio.to_thread(lacks_name, self._store, half, peer, offered)
+
+    async def changed_meaning(
+        self, half: HalfRecord, capabilities: Sequence[Capability]
+    ) -> str | None:
+        """See `OwnerWords`."""
+        return await self._meanings.problem(half, capabilities)
 
     async def give_back(self, way: str, peer: str, capability: Capability) -> None:
         """Let a word count again that a call used up which did not run."""

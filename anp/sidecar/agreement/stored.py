@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from cache.records.records import (
 )
 from negotiation.document.shape import document_hash
 from negotiation.mind import Demand, HalfSource, Side
-from negotiation.need import Need, need_key, schema_hash
+from negotiation.need import Capability, Need, meaning_hash, need_key, schema_hash
 from negotiation.transcript import empty_notes
 
 NOTES_KEY: Final = "notes"
@@ -73,15 +73,12 @@ def negotiated(
         capability: Full name of the peer's capability that it calls, or several with
             commas, where the peer said so.
     """
+    calls: list[Capability] = []
     if isinstance(side, Demand):
-        role, key, calls = AgreementRole.REQUESTER, need_key(side.need), {}
+        role, key = AgreementRole.REQUESTER, need_key(side.need)
     else:
         role, key = AgreementRole.PROVIDER, None
-        calls = {
-            capability.name: schema_hash(capability)
-            for capability in side.capabilities
-            if capability.name in half.capabilities
-        }
+        calls = [one for one in side.capabilities if one.name in half.capabilities]
     return _records(
         text,
         half,
@@ -122,7 +119,7 @@ def agreement_by_uri(
     return _records(
         selected.text,
         selected.half,
-        {},
+        (),
         {
             "own_did": own_did,
             "peer_did": peer_did,
@@ -176,7 +173,7 @@ def agreement_with(
 
 
 def _records(
-    text: str, half: HalfSource, calls: Mapping[str, str], agreed: Mapping[str, Any]
+    text: str, half: HalfSource, calls: Iterable[Capability], agreed: Mapping[str, Any]
 ) -> AgreedRecords:
     document = DocumentRecord.of(text)
     # The store numbers the revision.
@@ -189,7 +186,7 @@ def _records(
                 "role": agreed["role"],
                 "source": half.text,
                 "origin": half.origin,
-                "capabilities": dict(calls),
+                **hashes_of(calls),
                 "created": agreed["created"],
                 "model": half.model,
                 "negotiation_id": agreed["negotiation_id"],
@@ -197,6 +194,15 @@ def _records(
         ),
         AgreementRecord.from_json({**common, **agreed}),
     )
+
+
+def hashes_of(capabilities: Iterable[Capability]) -> dict[str, dict[str, str]]:
+    """Return the fields of a half's record about the capabilities that it may call."""
+    found = list(capabilities)
+    return {
+        "capabilities": {one.name: schema_hash(one) for one in found},
+        "meanings": {one.name: meaning_hash(one) for one in found},
+    }
 
 
 def names_of(agreement: AgreementRecord) -> tuple[str, ...]:

@@ -77,6 +77,8 @@ class BoundRequester(BoundChannel):
         self._works = works(channel)
         if self._works:
             self.dialogue.on_signal = self._heard
+        self.news: tuple[str, ...] = ()
+        "Sentences for the caller of each call: changes at the peer since it agreed."
         self._reader = asyncio.create_task(self._run())
         channel.take = self._take_now
 

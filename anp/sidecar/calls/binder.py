@@ -7,6 +7,7 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from typing import Final
 from weakref import WeakValueDictionary
 
 from anp.channel.channel import Channel
@@ -36,6 +37,15 @@ from negotiation.trial.worked import BEYOND
 
 ABOUT = 2048
 "Bytes of a message beside its arguments, at most."
+
+AGREED_ANEW: Final = (
+    "the peer no longer took what was agreed before, so this was agreed anew; the "
+    "fields or the description of its capability may have changed"
+)
+"Told with the first call after a peer declined an agreement."
+
+MAX_WORDS: Final = 200
+"Most characters of a peer's description in a note."
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +127,7 @@ class Binder:
             cost = NO_COST
             if named is None or not consensus:
                 found = await self._agreed(target, key, demand, mark)
+            declined = isinstance(found, Channel)
             if in_words and not isinstance(found, Prepared):
                 taken, cost = await self._templates.marked(target.did, demand)
                 if taken is not demand:
@@ -130,6 +141,8 @@ class Binder:
             )
             if not isinstance(found, Prepared):
                 found = await self._anew(target, key, demand, found, mark)
+            if declined:
+                found.news = AGREED_ANEW
             return found.charged(cost)
 
     async def _freely(
@@ -171,7 +184,9 @@ class Binder:
         try:
             await self._remember(channel)
             mark("protocol agreed, code checked")
-            bound = await self._bind(channel, agreed.agreement, agreed.half, demand)
+            bound = await self._bind(
+                target, channel, agreed.agreement, agreed.half, demand
+            )
         except BaseException:
             # Also when the call is cancelled: the peer serves the channel already.
             await channel.close("our half cannot be used")
@@ -257,7 +272,7 @@ class Binder:
             return channel
         await self._remember(channel)
         settled = Demand(published.need, demand.arguments)
-        return await self._kept(channel, selected, settled, source="published")
+        return await self._kept(target, channel, selected, settled, source="published")
 
     # Consensus protocols.
 
@@ -320,10 +335,11 @@ class Binder:
                 target.did, channel, selected.uri, selected.entry.code
             )
             return self.written(target, written, selected, demand)
-        return await self._kept(channel, selected, demand, source="consensus")
+        return await self._kept(target, channel, selected, demand, source="consensus")
 
     async def _kept(
         self,
+        target: LinkTarget,
         channel: Channel,
         selected: DocumentCandidate,
         demand: Demand,
@@ -333,7 +349,7 @@ class Binder:
         """Keep our half of what the peer confirmed, and encode the request with it."""
         try:
             agreement, half = await self._known.keep(channel, selected, demand)
-            bound = await self._bind(channel, agreement, half, demand)
+            bound = await self._bind(target, channel, agreement, half, demand)
             return await self._encoded(bound, demand, source=source, uri=selected.uri)
         except BaseException:
             await channel.close("our half cannot be used")
@@ -453,17 +469,43 @@ class Binder:
         assert half is not None
         ours = await self._known.own(channel, agreement, half)
         bound = self.requesters.start(channel, protocol, half, ours, demand)
+        bound.dialogue.spawn(self._compare(target, bound))
         return BoundRequest(bound, demand, message_id, data, source="agreement")
 
     async def _bind(
         self,
+        target: LinkTarget,
         channel: Channel,
         agreement: AgreementRecord,
         half: HalfRecord,
         demand: Demand,
     ) -> BoundRequester:
         protocol = await self._known.loaded(half, agreement, demand)
-        return self.requesters.start(channel, protocol, half, agreement, demand)
+        bound = self.requesters.start(channel, protocol, half, agreement, demand)
+        bound.dialogue.spawn(self._compare(target, bound))
+        return bound
+
+    async def _compare(self, target: LinkTarget, bound: BoundRequester) -> None:
+        """Compare what the peer says of the capability with what it said when agreed.
+
+        The next call is told; the first time it is only kept.
+        """
+        agreement = bound.agreement
+        name = agreement.tests.get("capability")
+        found = None
+        if isinstance(name, str):
+            found = await self.candidates.meaning(target, name)
+        if found is None:
+            return
+        digest, words = found
+        known = agreement.tests.get("meaning")
+        if known is None:
+            await self._known.note(agreement, {"meaning": digest})
+        elif known != digest:
+            bound.news = (
+                f"the peer describes {name} in other words since this was agreed: "
+                f"{words[:MAX_WORDS]!r}",
+            )
 
     async def _encoded(
         self,

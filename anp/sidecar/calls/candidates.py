@@ -42,7 +42,7 @@ from negotiation.consensus.selection import (
 from negotiation.document.shape import document_hash
 from negotiation.errors import DocumentError, HalfError, MindError, NegotiationError
 from negotiation.mind import Demand, HalfSource
-from negotiation.need import Capability, Role, need_key, shape_of
+from negotiation.need import Capability, Role, meaning_hash, need_key, shape_of
 from negotiation.rules.rules import RulesMind, published_document
 from negotiation.schema.keywords import keywords_of
 from negotiation.strict_json import Json
@@ -156,6 +156,22 @@ class CandidateFinder:
             known = listing, found
             _keep(self._published, key, known)
         return known[1]
+
+    async def meaning(
+        self, target: LinkTarget, capability: str
+    ) -> tuple[str, str] | None:
+        """Return the hash and the words of what a peer says of a capability by now.
+
+        Returns:
+            None when its list does not say, or is not to be looked at.
+        """
+        if not self.enabled:
+            return None
+        listing = await self._lists.listing(target)
+        for one in () if listing is None else listing.capabilities:
+            if one.name == capability:
+                return meaning_hash(one), one.description
+        return None
 
     async def with_half(
         self, target: LinkTarget, published: Published, demand: Demand

@@ -65,6 +65,9 @@ class _Use:
     capabilities: Mapping[str, str] = field(default_factory=dict)
     "Our capabilities that its half was made for, each with the hash of its schemas."
 
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    "Hashes of their descriptions when the channel was bound, by name."
+
     task: asyncio.Task[Any] | None = None
     "Serves the channel, with all calls of the peer's on it."
 
@@ -150,6 +153,7 @@ class Enforcer:
         """
         use = self._uses[channel]
         use.hash, use.capabilities = hash, capabilities or {}
+        use.meanings = self._exposure.meanings(use.capabilities, use.peer)
         # The task that asks ends by itself.
         task, use.task = use.task, None
         try:
@@ -332,6 +336,7 @@ class Enforcer:
 
     def _unfit(self, use: _Use) -> _Problem | None:
         problem = self._exposure.misfit(use.capabilities, use.peer)
+        problem = problem or self._exposure.reworded(use.meanings, use.peer)
         if problem is None:
             return None
         hidden = any(self._exposure.hides(one, use.peer) for one in use.capabilities)

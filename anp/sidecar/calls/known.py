@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
@@ -18,6 +19,7 @@ from anp.sidecar.agreement.stored import (
 )
 from anp.sidecar.halves.protocol import Protocol
 from anp.sidecar.halves.workshop import Workshop
+from cache.errors import CacheError
 from cache.records.records import (
     AgreementRecord,
     AgreementRole,
@@ -27,6 +29,8 @@ from cache.records.records import (
 from cache.store import Store
 from negotiation.errors import DocumentError, HalfError, told_of
 from negotiation.mind import Demand
+
+logger = logging.getLogger(__name__)
 
 _ACTIVE = frozenset({AgreementState.ACTIVE})
 _FAILED = frozenset({AgreementState.FAILED})
@@ -129,6 +133,13 @@ class KnownAgreements:
         await self._remember(channel)
         ours = agreement_with(peer, agreement, created=time.time())
         return await asyncio.to_thread(self._store.save_agreement, document, half, ours)
+
+    async def note(self, agreement: AgreementRecord, found: dict[str, str]) -> None:
+        """Keep what was found out about an agreement; without a store it is lost."""
+        try:
+            await asyncio.to_thread(self._store.set_tests, agreement, found)
+        except CacheError as exc:
+            logger.info("not noted hash=%s reason=%s", agreement.hash[:12], exc)
 
     async def half(self, agreement: AgreementRecord) -> HalfRecord | None:
         """Return our half of an agreement, or None if it was not kept."""

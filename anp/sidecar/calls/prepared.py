@@ -82,6 +82,8 @@ class Prepared(ABC):
         self.protocol = protocol
         self.uri = uri
         self._cost = cost
+        self.news = ""
+        "A sentence for the caller of this call alone; empty for none."
         self._dialogue = bound.dialogue
         self._counted = bound.dialogue.messages
 
@@ -98,7 +100,8 @@ class Prepared(ABC):
     @property
     def notes(self) -> Sequence[str]:
         """See `CallResult.notes`."""
-        return notes_of(self.agreement)
+        alone = (self.news,) if self.news else ()
+        return (*notes_of(self.agreement), *alone)
 
     def note(self, seen: CallSeen, cost: Cost = NO_COST) -> None:
         """Tell an observed call its way, and its cost as far as it is known."""
@@ -286,6 +289,11 @@ class BoundRequest(Prepared):
         """See `Prepared.capability`."""
         known = self.agreement.tests.get("capability")
         return known if isinstance(known, str) else None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """See `CallResult.notes`."""
+        return (*super().notes, *self._bound.news)
 
     async def send(self, terms: CallTerms) -> Answer:
         """See `Prepared.send`."""

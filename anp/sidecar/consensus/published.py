@@ -13,6 +13,7 @@ import secrets
 import time
 from weakref import WeakValueDictionary
 
+from anp.sidecar.agreement.stored import hashes_of
 from anp.sidecar.halves.workshop import Workshop
 from anp.sidecar.offer.exposure import EVERYBODY, Exposure
 from cache.parts.agreements import ImportPart
@@ -54,11 +55,7 @@ async def save_provider_half(
             "revision": 0,
             "source": half.text,
             "origin": half.origin,
-            "capabilities": {
-                one.name: schema_hash(one)
-                for one in offered
-                if one.name in half.capabilities
-            },
+            **hashes_of(one for one in offered if one.name in half.capabilities),
             "created": time.time(),
             "model": half.model,
         }

@@ -10,7 +10,7 @@ from anp.identity.dids import agent_name
 from anp.interaction.elements import LOCAL
 from anp.sidecar.attachments import Attachment, AttachmentSpec
 from anp.sidecar.config.entries import PeerEntry
-from negotiation.need import Capability, schema_hash
+from negotiation.need import Capability, meaning_hash, schema_hash
 
 EVERYBODY: Final = None
 "Stands for the peer where capabilities are meant that every peer may use."
@@ -209,6 +209,19 @@ class Exposure:
         """Return why a peer cannot call capabilities; see the function `misfit`."""
         found = (self.capability(name, peer) for name in wanted)
         return misfit(wanted, (one for one in found if one is not None))
+
+    def reworded(self, meanings: Mapping[str, str], peer: str | None) -> str | None:
+        """Return which of `{name: meaning hash}` is described otherwise, or None."""
+        for name, digest in meanings.items():
+            capability = self.capability(name, peer)
+            if capability is not None and meaning_hash(capability) != digest:
+                return f"the description of {name} has changed"
+        return None
+
+    def meanings(self, names: Iterable[str], peer: str | None) -> dict[str, str]:
+        """Return what capabilities mean now, as hashes by their names."""
+        found = (self.capability(name, peer) for name in names)
+        return {one.name: meaning_hash(one) for one in found if one is not None}
 
     def _rules(self, peer: str | None) -> Rules:
         if peer is not None and peer.startswith(LOCAL):

@@ -83,6 +83,11 @@ class OwnerWords(Protocol):
     ) -> bool:
         """Tell whether a half has effects that the peer's need and no word names."""
 
+    async def changed_meaning(
+        self, half: HalfRecord, capabilities: Sequence[Capability]
+    ) -> str | None:
+        """Return why the owner has to accept what capabilities mean by now, or None."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -197,8 +202,13 @@ class Gate:
         )
         if withdrawn:
             return "the owner withdrew what it calls"
-        used = (self.exposure.capability(name, peer) for name in half.capabilities)
-        effects = not all(one is not None and one.read_only for one in used)
+        found = (self.exposure.capability(name, peer) for name in half.capabilities)
+        used = [one for one in found if one is not None]
+        problem = await self._words.changed_meaning(half, used)
+        if problem is not None:
+            return problem
+        effects = len(used) < len(half.capabilities)
+        effects = effects or not all(one.read_only for one in used)
         offered = self.exposure.offered(peer)
         if effects and await self._words.lacks_name(half, peer or STRANGER, offered):
             return "the owner has to approve what it calls without its name"

@@ -39,6 +39,12 @@ class NoWords:
         """Say that each half was agreed under the name of what it calls."""
         return False
 
+    async def changed_meaning(
+        self, half: HalfRecord, capabilities: Sequence[Capability]
+    ) -> str | None:
+        """Say that everything means what it meant."""
+        return None
+
     async def give_back(self, way: str, peer: str, capability: Capability) -> None:
         """Give nothing back: nothing was taken."""
 
