@@ -283,7 +283,7 @@ wheel: venv
 	$(PYTHON) -m venv build/wheel/venv
 	sed -n 's/^\([A-Za-z0-9._-]*==[^ ]*\).*/\1/p' constraints.txt > build/wheel/pins.txt
 	build/wheel/venv/bin/python $(PIP) install -c build/wheel/pins.txt build/wheel/*.whl
-	cd build/wheel && venv/bin/python -I -c "import anp.cli, negotiation, sandbox, cache; print('wheel imports')"
+	cd build/wheel && venv/bin/python -I -c "import anp.cli, negotiation, sandbox, cache, jsonic; print('wheel imports')"
 	cd build/wheel && venv/bin/anpd --version
 
 # RELEASE_KEY=FILE signs with an Ed25519 key (PEM), such as `openssl genpkey -algorithm ed25519` makes.

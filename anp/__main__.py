@@ -49,7 +49,7 @@ def foreign_package() -> str | None:
     The official SDK of the protocol also imports as `anp`, and the names of our other
     packages are common.
     """
-    for name in ("anp", "negotiation", "sandbox", "cache"):
+    for name in ("anp", "negotiation", "sandbox", "cache", "jsonic"):
         spec = find_spec(name)
         where = (
             Path(spec.origin).resolve().parent.parent if spec and spec.origin else None

@@ -1,7 +1,6 @@
 """The meta-protocol: how two agents come to a common protocol, test it and repair it.
 
 * `errors`: the errors of the package, one class for each reaction.
-* `exact_numbers`: numbers of JSON with all their digits.
 * `long_texts`: long texts in JSON, without a second copy of them.
 * `strict_json`: JSON as RFC 8259 has it, within limits, and in canonical form.
 * `messages`: the meta messages, parsed and rendered (ANP-16 to ANP-69).

@@ -17,8 +17,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from jsonic.exact_numbers import write_json
 from negotiation.errors import JsonError, MessageError, MessageFault, MisuseError
-from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 MAX_CANDIDATE_SIZE = 256 * 1024

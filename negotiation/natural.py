@@ -12,9 +12,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
+from jsonic.exact_numbers import write_json
 from negotiation.document.markdown import MarkdownSection, read_outline
 from negotiation.errors import NOT_RUN, JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.late_patterns import late_pattern
 from negotiation.need import Capability
 from negotiation.schema.values import types_of

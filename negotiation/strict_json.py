@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn
 
 from pydantic_core import to_json
 
+from jsonic.exact_numbers import ExactEncoder, read_number
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import ExactEncoder, read_number
 from negotiation.long_texts import (
     LONG,
     STAND_IN,

@@ -7,7 +7,6 @@
 * `lock`: the lock that the kernel puts on a worker.
 * `patterns`: patterns of JSON Schema, in an engine that is linear in the text.
 * `plain_schemas`: values that surely fit a harmless schema, told without a worker.
-* `exact_numbers`: numbers of JSON with all their digits.
 * `frames`: frames between the daemon and a worker: plain values.
 * `errors`: the errors of the package.
 * `__main__`: `python -m sandbox run`: tries one function.

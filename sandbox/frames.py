@@ -13,8 +13,8 @@ import math
 import struct
 from typing import Any
 
+from jsonic.exact_numbers import ExactEncoder, number_text, read_number
 from sandbox.errors import FrameError
-from sandbox.exact_numbers import ExactEncoder, number_text, read_number
 
 MAX_FRAME = 16 * 1024 * 1024
 "Largest frame, in bytes."

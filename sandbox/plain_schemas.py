@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sandbox.exact_numbers import number_text, read_number
+from jsonic.exact_numbers import number_text, read_number
 
 MAX_NODES: Final = 2_000
 "Schemas in one schema, where one that is referred to twice counts twice."

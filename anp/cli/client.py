@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from anp.cli.output import Settings
 from anp.errors import AnpError, CallError, ErrorKind
 from anp.sidecar.home.home import Home, find_home
-from negotiation.exact_numbers import read_number, write_json
+from jsonic.exact_numbers import read_number, write_json
 
 if TYPE_CHECKING:
     from click import Context

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anp.errors import CallError, ErrorKind
-from negotiation.exact_numbers import read_number
+from jsonic.exact_numbers import read_number
 
 
 def read_input(file: str, *, most: int) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from anp.errors import EXIT_CODES, AnpError, CallError, ConfigError, ErrorKind
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 LONG_DID = 24
 "Characters of a DID that is not shortened."

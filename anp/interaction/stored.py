@@ -37,7 +37,7 @@ from anp.interaction.elements import (
     TaskChange,
     TaskProgress,
 )
-from negotiation.exact_numbers import read_number, write_json
+from jsonic.exact_numbers import read_number, write_json
 
 VERSION: Final = 1
 "Version of the form; raised when the meaning of a field changes."

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from jsonic.exact_numbers import write_json
 from negotiation.consensus.registry import (
     MAX_PROTOCOLS,
     MAX_SUMMARY,
@@ -22,7 +23,6 @@ from negotiation.consensus.registry import (
     check_uri,
 )
 from negotiation.errors import JsonError, NegotiationError, SchemaError
-from negotiation.exact_numbers import write_json
 from negotiation.need import Capability
 from negotiation.schema.intake import check_limits
 from negotiation.strict_json import Json, parse_json

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from jsonic.exact_numbers import write_json
 from negotiation.document.markdown import read_outline
 from negotiation.document.prose import JSON, encoding_of
 from negotiation.document.reader import read_document
@@ -25,7 +26,6 @@ from negotiation.document.shape import (
     own_update_schema,
 )
 from negotiation.errors import DocumentError, SchemaError
-from negotiation.exact_numbers import write_json
 from negotiation.need import Capability, Schema
 from negotiation.schema.intake import prepared
 from negotiation.schema.keywords import DIALECT

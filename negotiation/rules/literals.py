@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from jsonic.exact_numbers import ExactFloat
 from negotiation.errors import HalfError
-from negotiation.exact_numbers import ExactFloat
 from negotiation.strict_json import Json
 
 

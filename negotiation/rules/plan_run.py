@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from jsonic.exact_numbers import ExactEncoder
 from negotiation.document.fields import Fixed, Message, Place, Slot
 from negotiation.document.layout import ResponseLayout, find_layout
 from negotiation.document.shape import Document, document_hash
 from negotiation.errors import HalfError, JsonError
-from negotiation.exact_numbers import ExactEncoder
 from negotiation.long_texts import write_bytes
 from negotiation.mind import Demand, Offer, Side
 from negotiation.rules.choice import Chain, NoChoice, choose

@@ -13,9 +13,9 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jsonic.exact_numbers import write_json
 from negotiation.document.message_judge import find
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.python_source import module_tree
 from negotiation.rules.literals import literal
 from negotiation.schema.values import same_json

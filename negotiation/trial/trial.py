@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jsonic.exact_numbers import write_json
 from negotiation.document.fields import Place, Slot, build_message
 from negotiation.document.message_judge import MessageJudge, find, says_good
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError
-from negotiation.exact_numbers import write_json
 from negotiation.mind import HalfRunner, HalfSource, Side, Validator
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from anp.interaction.elements import Message
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 from tests.clauses import clause
 from tests.e2e.talks import talks_in

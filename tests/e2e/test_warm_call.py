@@ -49,7 +49,7 @@ ROUNDS = 5
 
 PRODUCT = tuple(
     f"{Path(anp.__file__).parents[1] / name}/"
-    for name in ("anp", "cache", "negotiation", "sandbox")
+    for name in ("anp", "cache", "jsonic", "negotiation", "sandbox")
 )
 
 

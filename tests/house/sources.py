@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-PACKAGES = ("anp", "negotiation", "sandbox", "cache")
+PACKAGES = ("anp", "negotiation", "sandbox", "cache", "jsonic")
 "The four packages that are installed."
 
 

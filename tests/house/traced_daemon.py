@@ -18,7 +18,7 @@ import threading
 from types import CodeType, FrameType
 from typing import Any
 
-PACKAGES = ("anp", "negotiation", "sandbox", "cache")
+PACKAGES = ("anp", "negotiation", "sandbox", "cache", "jsonic")
 OTHER, PROJECT, SEND = range(3)
 SENDS = frozenset({"send", "send_binary", "send_text", "data_to_send"})
 "Functions of the WebSocket library that take a message of ours, or give its bytes."

@@ -69,6 +69,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "anp/sidecar/telemetry": ("test_tracing",),
     "anp/wire": (),
     "cache": ("test_kill",),
+    "jsonic": (),
     "cache/parts": ("test_keys",),
     "cache/records": (),
     "cache/redis": (),

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jsonic.exact_numbers import ExactEncoder, ExactFloat
 from negotiation import long_texts, strict_json
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import ExactEncoder, ExactFloat
 from negotiation.long_texts import LONG, STAND_IN, take_out, write_bytes
 from negotiation.strict_json import Json, canonical_json, parse_json
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jsonic.exact_numbers import ExactFloat
 from sandbox.errors import FrameError
-from sandbox.exact_numbers import ExactFloat
 from sandbox.frames import (
     EXACT_WEIGHT,
     MAX_DEPTH,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sandbox.exact_numbers import ExactFloat
+from jsonic.exact_numbers import ExactFloat
 from sandbox.plain_schemas import (
     MAX_SCHEMA_DEPTH,
     MAX_STEPS,

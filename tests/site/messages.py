@@ -27,7 +27,7 @@ KINDS = {
 }
 "Exceptions of one kind, unless they say another."
 
-PACKAGES = ("anp", "negotiation", "sandbox", "cache")
+PACKAGES = ("anp", "negotiation", "sandbox", "cache", "jsonic")
 
 
 @dataclass(frozen=True, slots=True, order=True)

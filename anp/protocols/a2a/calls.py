@@ -25,6 +25,7 @@ from anp.protocols.a2a.words import (
 )
 from anp.protocols.a2a.writer import write_message
 from anp.protocols.sides import CallingSide, WrittenSide
+from jsonic.exact_numbers import write_json
 from negotiation.consensus.written import (
     Ask,
     CallAnswered,
@@ -36,7 +37,6 @@ from negotiation.consensus.written import (
     WrittenProtocol,
 )
 from negotiation.errors import JsonError, MisuseError
-from negotiation.exact_numbers import write_json
 from negotiation.need import Capability, Role
 from negotiation.strict_json import parse_json
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from anp.protocols.a2a.reader import A2aFields, wrong
 from anp.protocols.a2a.words import INTENT_URI
+from jsonic.exact_numbers import write_json
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 INTENTS: Final = "intentInfos"

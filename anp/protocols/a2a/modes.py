@@ -15,7 +15,7 @@ from anp.protocols.a2a.objects import (
     StatusUpdate,
     TaskUpdate,
 )
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 from negotiation.need import Capability
 
 JSON: Final = "application/json"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from anp.protocols.a2a.words import A2aError, A2aFault, A2aVersion
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 ENVELOPE: Final = 64
 "Bytes for what a piece has more than the update of which it is made."

@@ -38,8 +38,8 @@ from anp.protocols.a2a.objects import (
     ArtifactUpdate,
     StatusUpdate,
 )
+from jsonic.exact_numbers import write_json
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 OUTPUT: Final = "output"

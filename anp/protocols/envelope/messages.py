@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from anp.protocols.timestamps import write_timestamp
+from jsonic.exact_numbers import ExactEncoder
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import ExactEncoder
 from negotiation.long_texts import write_bytes
 from negotiation.strict_json import MAX_DEPTH, Json, parse_json, plain_json
 

@@ -37,8 +37,8 @@ from anp.protocols.gbz.file_fields import with_piece
 from anp.protocols.gbz.reader import INTENT, is_json
 from anp.protocols.gbz.words import ENCODINGS, FILE, PROGRESS, GbzOperation
 from anp.protocols.timestamps import write_timestamp
+from jsonic.exact_numbers import write_json
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 

@@ -31,8 +31,8 @@ from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.a2a.push import KEYS_PATH
 from anp.sidecar.a2a.rest import rest_error, rest_routes
 from anp.sidecar.a2a.rpc import A2aRpc, fault_of, id_of, rpc_error
+from jsonic.exact_numbers import write_json
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.strict_json import parse_json
 
 # The header that activates extensions, echoed for those that are known (INT-Q6).

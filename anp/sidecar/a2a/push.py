@@ -40,7 +40,7 @@ from anp.sidecar.a2a.door.callers import A2aCaller
 from anp.sidecar.tasks.delivery.attempts import Attempts, Letter
 from anp.sidecar.tasks.known import KnownTask
 from anp.sidecar.tasks.sessions import Sessions
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 # Signs push notifications as JWTs, whose public key callers find under the face.
 #

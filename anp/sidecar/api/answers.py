@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse
 
-from negotiation.exact_numbers import ExactEncoder
+from jsonic.exact_numbers import ExactEncoder
 from negotiation.long_texts import write_bytes
 from negotiation.strict_json import MAX_DEPTH, plain_json
 

@@ -13,7 +13,7 @@ from anp.sidecar.api.answers import fields_of
 from anp.sidecar.api.problems import problem_of
 from anp.sidecar.api.table import Media
 from anp.sidecar.calls.events import Event
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 EVENT_STREAM: Final = Media(
     text="Server-sent events; the data of each is a JSON object with `number`, "

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from anp.interaction.elements import Part, PartKind
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 FILE: Final[dict[str, Any]] = {
     "type": "object",

@@ -26,7 +26,7 @@ from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.home.rest_cipher import RestCipher
 from cache.errors import CacheError, RecordError
 from cache.records.records import CallRecord
-from negotiation.exact_numbers import read_number, write_json
+from jsonic.exact_numbers import read_number, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from anp.sidecar.mcp.tasks import (
     segment_of,
     tool_of,
 )
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 GROUP: Final = {"type": "string", "description": "Its id; `list_groups` has it."}
 WORDS: Final = {"type": "string", "description": "Words for the other agents."}

@@ -12,7 +12,7 @@ from typing import Any, Self
 import httpx2
 
 from anp.errors import ErrorKind
-from negotiation.exact_numbers import read_number, write_json
+from jsonic.exact_numbers import read_number, write_json
 
 OnEvent = Callable[[dict[str, Any]], Awaitable[None]]
 "Told of each event of a call."

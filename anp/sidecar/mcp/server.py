@@ -28,7 +28,7 @@ from anp.sidecar.mcp.progress import ProgressCount
 from anp.sidecar.mcp.subscriptions import SUBSCRIPTION_TOOLS, SubscriptionTools
 from anp.sidecar.mcp.tasks import TASK_TOOLS, TaskTools
 from anp.version import daemon_version
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 INSTRUCTIONS: Final = (
     "These tools call other agents through a local daemon, which verifies their "

@@ -10,7 +10,7 @@ from mcp.server.context import ServerRequestContext
 
 from anp.sidecar.mcp.contents import ANNOTATIONS, bytes_block
 from anp.sidecar.mcp.local_api import ApiProblem, LocalApi
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 MAX_WAIT: Final = 300.0
 "Most seconds for which one call of `get_task` waits."

@@ -11,7 +11,7 @@ from anp.interaction.chunks import MAX_CONTENT, join_parts
 from anp.interaction.elements import Message, Part, PartKind, Task
 from anp.interaction.stored import element_size
 from anp.sidecar.attachments.part_json import part_json, takes_file
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 from negotiation.need import Capability
 
 MAX_INLINE: Final = 2 * 1024 * 1024

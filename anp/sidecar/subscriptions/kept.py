@@ -16,7 +16,7 @@ from anp.sidecar.home.rest_cipher import RestCipher
 from cache.errors import RecordError
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.store import Store
-from negotiation.exact_numbers import read_number, write_json
+from jsonic.exact_numbers import read_number, write_json
 
 PURPOSE: Final = b"anpd: subscriptions at rest"
 "Purpose of the secret that seals contents; see `PrivateKey.derive`."

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 from xml.etree import ElementTree
 
-from sandbox.exact_numbers import ExactEncoder, read_number
+from jsonic.exact_numbers import ExactEncoder, read_number
 from sandbox.language.names import OWN_MODULE, PREFIX, plain_text
 from sandbox.language.runtime.attributes import writable
 from sandbox.language.runtime.classes import is_own_class

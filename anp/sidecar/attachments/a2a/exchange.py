@@ -32,7 +32,7 @@ from anp.sidecar.attachments.requester import (
     joins_updates,
 )
 from anp.sidecar.attachments.tool_errors import error_in
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 # `a2a` takes half a second to import, so it is imported where a card is read.
 if TYPE_CHECKING:

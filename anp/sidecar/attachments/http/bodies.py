@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.part_json import BINARY, FILE, bytes_of
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 MULTIPART: Final = "multipart/form-data"
 

@@ -44,8 +44,8 @@ from anp.sidecar.attachments.http.updates import UpdateDesk
 from anp.sidecar.attachments.listing import ToolListing, read_tools
 from anp.sidecar.attachments.spec import AttachmentSpec, read_secret
 from anp.sidecar.attachments.tool_errors import status_in
+from jsonic.exact_numbers import write_json
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from anp.sidecar.attachments.attachment import ToolError
 from anp.sidecar.attachments.http.bodies import file_body, multipart_body
 from anp.sidecar.attachments.http.streams import STREAM_TYPES
 from anp.sidecar.attachments.listing import Tool
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
 'Output schema where none is said; what is no object comes as `{"result": …}`.'

@@ -25,7 +25,7 @@ from anp.sidecar.attachments.listing import read_tools
 from anp.sidecar.attachments.requester import current_requester
 from anp.sidecar.attachments.spec import AttachmentSpec
 from anp.sidecar.attachments.supervisor import SupervisedAttachment
-from negotiation.exact_numbers import write_json
+from jsonic.exact_numbers import write_json
 
 logger = logging.getLogger(__name__)
 

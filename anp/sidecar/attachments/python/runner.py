@@ -155,7 +155,7 @@ class ExactFloat(float):
     """A number of JSON with more digits than a float can hold.
 
     It calculates as its nearest float, and its `str` has every digit. A shorter form of
-    `negotiation.exact_numbers`, which the owner's interpreter cannot import.
+    `jsonic.exact_numbers`, which the owner's interpreter cannot import.
     """
 
     used = False

@@ -19,8 +19,8 @@ from anp.protocols.envelope.messages import (
     build_message,
 )
 from anp.protocols.envelope.reader import EnvelopeError, read_message
+from jsonic.exact_numbers import ExactFloat, write_json
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import ExactFloat, write_json
 from negotiation.strict_json import MAX_DEPTH, parse_json
 from tests.anp.protocols.envelope.talk import ALICE, BOB, NOW
 from tests.clauses import clause

@@ -29,6 +29,7 @@ from anp.protocols.gbz import GbzCode
 from anp.protocols.gbz.side import GbzSetting, GbzSide, Talk
 from anp.protocols.gbz.writer import GbzTooLarge
 from anp.protocols.sides import ServingSide, writable
+from jsonic.exact_numbers import write_json
 from negotiation.consensus.written import (
     CallCapability,
     Parties,
@@ -37,7 +38,6 @@ from negotiation.consensus.written import (
     WrittenProtocol,
 )
 from negotiation.errors import JsonError
-from negotiation.exact_numbers import write_json
 from negotiation.need import Role
 from negotiation.strict_json import Json
 
