@@ -75,6 +75,7 @@ def test_lines_are_line_ends(tmp_path: Path) -> None:
         "negotiation": 0,
         "sandbox": 0,
         "cache": 1,
+        "jsonic": 0,
     }
 
 
