@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -172,10 +173,12 @@ USES = (
     "print(TARGET, sep={name}, file=TARGET)",
     "(lambda {name}=TARGET: {name}.trap)()",
     "{name}[TARGET] = TARGET[{name}]",
-    "x = yield_ = [*{name}, *TARGET]",
 )
 "Constructs that may read or set an attribute of the target."
 
+
+MAX_SECONDS = 0.5
+"Seconds of its own time that one program may run; they bound its memory, too."
 
 _LANGUAGE = str(Path(language.__file__).parent)
 
@@ -186,6 +189,14 @@ def _is_guard() -> bool:
     # The frame of what reached the trap: a guard's, or whatever is not behind one.
     frame = sys._getframe(2)
     return frame.f_code.co_filename.startswith(_LANGUAGE)
+
+
+class _TooLongError(BaseException):
+    """Ends a program that has run for `MAX_SECONDS`."""
+
+
+def _stop(*_: object) -> None:
+    raise _TooLongError
 
 
 class _Kind(type):
@@ -253,9 +264,15 @@ class Judge:
         namespace = {**fresh_globals(), "canary": Canary(), **given}
         namespace["Canary"] = Canary
         _caught.clear()
-        # A hostile program may raise anything.
-        with contextlib.suppress(Exception):
-            exec(code, namespace)
+        # A hostile program may raise anything, and may not end by itself.
+        before = signal.signal(signal.SIGVTALRM, _stop)
+        signal.setitimer(signal.ITIMER_VIRTUAL, MAX_SECONDS)
+        try:
+            with contextlib.suppress(Exception, _TooLongError):
+                exec(code, namespace)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
         return [*_caught, *self._changes()]
 
     def _changes(self) -> Iterator[str]:
@@ -276,13 +293,25 @@ class Judge:
 
 
 def programs(count: int, seed: int = 0) -> Iterator[str]:
-    """Yield programs, each a binding, a construct and a hostile value at random."""
+    """Yield programs: each binding with each construct, mixed with any at random.
+
+    Half of them have a class whose patterns read attributes, under a name that stands
+    for a builtin in patterns, and the foreign object as their target.
+    """
     chance = random.Random(seed)
-    wanted = list(itertools.product(BINDINGS, USES, HOSTILE))
-    chance.shuffle(wanted)
-    for binding, use, value in itertools.islice(itertools.cycle(wanted), count):
-        name = chance.choice(NAMES if chance.random() < 0.5 else ("int", "str", "list"))
-        target = chance.choice(TARGETS)
+    pairs = list(itertools.product(BINDINGS, USES))
+    chance.shuffle(pairs)
+    for number, (binding, use) in enumerate(
+        itertools.islice(itertools.cycle(pairs), count)
+    ):
+        value, target, name = (
+            "reader()",
+            "canary",
+            chance.choice(("int", "str", "list")),
+        )
+        if number % 2:
+            value, target = chance.choice(HOSTILE), chance.choice(TARGETS)
+            name = chance.choice(NAMES)
         bound = binding.format(name=name, value=value)
         source = f"{PRELUDE}{bound}\n{use.format(name=name)}\n"
         yield source.replace("TARGET", target)
