@@ -74,6 +74,7 @@ PURE: Final[dict[str, tuple[str, ...]]] = {
     "cache/records": (),
     "cache/redis": (),
     "loops": ("test_shown",),
+    "crossings": (),
     "crowd": (),
     "negotiation": (),
     "negotiation/cases": (),
