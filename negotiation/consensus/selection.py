@@ -17,7 +17,7 @@ from negotiation.errors import DocumentError, SchemaError
 from negotiation.mind import Demand
 from negotiation.need import Capability, Need
 from negotiation.rules.choice import choose, choose_by_name
-from negotiation.rules.claims import missed_claim
+from negotiation.rules.claims import missed_by_document, missed_claim
 from negotiation.rules.fit import fit_requester, given_schema
 from negotiation.rules.formats import insisted_format
 from negotiation.rules.names import is_named
@@ -61,7 +61,9 @@ def meant_capability(listing: ProtocolListing, demand: Demand) -> Capability | N
         # A chain of several capabilities requires a negotiation, and so does one with
         # side effects that is not named: its owner is asked.
         return None
-    missed = missed_claim(requirement, chosen, given_schema(demand))
+    given, wanted = given_schema(demand), demand.need.output_schema or {}
+    data = demand.arguments
+    missed = missed_claim(requirement, chosen, given, wanted, data=data)
     return None if missed else chosen
 
 
@@ -117,9 +119,13 @@ def reaching(listing: ProtocolListing, capability: Capability) -> list[Listed]:
 def fits_document(text: str, demand: Demand) -> bool:
     """Return whether the need's data and result fit a document of one exchange."""
     try:
-        return not isinstance(fit_requester(read_document(text), demand), Mismatch)
+        document = read_document(text)
+        fit = fit_requester(document, demand)
     except DocumentError:
         return False
+    if isinstance(fit, Mismatch):
+        return False
+    return not missed_by_document(document, fit, demand)
 
 
 def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
@@ -132,10 +138,11 @@ def pick_generic(capability: Capability, demand: Demand) -> Pick | None:
     if not _is_named(demand.need, capability):
         return None
     try:
-        fit = fit_requester(read_document(own_terms(capability)), demand)
+        document = read_document(own_terms(capability))
+        fit = fit_requester(document, demand)
     except (DocumentError, SchemaError):
         return None
-    if isinstance(fit, Mismatch):
+    if isinstance(fit, Mismatch) or missed_by_document(document, fit, demand):
         return None
     notes = (*fit.notes, *empty_notes(fit.empty))
     return Pick(capability, fit.request.plan, fit.response.plan, notes)

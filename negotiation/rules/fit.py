@@ -6,7 +6,7 @@ A fit contains everything that a half needs; `halves` only writes it as source.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -74,6 +74,16 @@ class Fit:
         """
         return self.response.plan.empty
 
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """The units that only our side of the provider states, one sentence each."""
+        return tuple(
+            f"{one.place} is in {one.unit} here, and your document does not say so"
+            for crossing, is_result in ((self.request, False), (self.response, True))
+            for one in crossing.plan.one_sided
+            if one.by_source is is_result
+        )
+
 
 def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     """Return how `document` serves the caller's need, or the reasons why it cannot.
@@ -113,7 +123,19 @@ def fit_requester(document: Document, demand: Demand) -> Fit | Mismatch:
     update = (
         None if layout.update is None else Crossing(layout.update.place, Plan(KEEP))
     )
-    return Fit(layout, request, response, action, update=update)
+    notes = (*_unit_notes(request, "sent"), *_unit_notes(response, "given"))
+    return Fit(layout, request, response, action, update=update, notes=notes)
+
+
+def _unit_notes(crossing: Crossing, what: str) -> Iterator[str]:
+    """Yield a sentence for each number whose unit only one side states."""
+    for one in crossing.plan.one_sided:
+        ours = one.by_source is (what == "sent")
+        whose = ("need", "peer") if ours else ("peer", "need")
+        yield (
+            f"{one.place} is {what} as it is: it is in {one.unit} by the word of the "
+            f"{whose[0]}, and the {whose[1]} states no unit"
+        )
 
 
 def fit_provider(document: Document, chosen: Capability | Chain) -> Fit | Mismatch:

@@ -34,7 +34,16 @@ from negotiation.rules.message_source import (
     message_lines,
     value_lines,
 )
-from negotiation.schema.plan import KEEP, ByKind, Field, Fields, Items, Mismatch, Step
+from negotiation.schema.plan import (
+    KEEP,
+    ByKind,
+    Field,
+    Fields,
+    Items,
+    Mismatch,
+    Scale,
+    Step,
+)
 from negotiation.schema.values import types_of
 
 MAX_SOURCE: Final = 64 * 1024
@@ -55,6 +64,20 @@ def find(value, names):
             return ""
         value = value[name]
     return value
+"""
+SCALED: Final = """\
+from decimal import Decimal
+
+
+def scaled(value, times, plus, over):
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("a value of the message is no number")
+    made = Decimal(str(value)) * times + plus
+    if over != 1:
+        made = made / over
+    return int(made) if made == int(made) else float(made)
 """
 STATUS: Final = """\
 def status_of(error):
@@ -141,6 +164,10 @@ class _Source:
         """Return the expression that applies `step` to the expression `value`."""
         if step == KEEP:
             return value
+        if isinstance(step, Scale):
+            if SCALED not in self._parts:
+                self.block(SCALED)
+            return f"scaled({value}, {step.times}, {step.plus}, {step.over})"
         return f"{self._function(step, unplaced)}({value})"
 
     def _function(self, step: Step, unplaced: Unplaced) -> str:

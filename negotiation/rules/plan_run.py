@@ -24,6 +24,7 @@ from negotiation.mind import Demand, Offer, Side
 from negotiation.rules.choice import Chain, NoChoice, choose
 from negotiation.rules.fit import Fit, fit_provider, fit_requester
 from negotiation.rules.halves import (
+    SCALED,
     Unplaced,
     error_code_place,
     fallback_code,
@@ -65,6 +66,9 @@ def plan_of(
         sides: Sides that the half may have been written for.
         source: The stored source. It is compared, and never run.
     """
+    if SCALED in source:
+        # The sizes of units are not looked up for a call: the source has them.
+        return None
     for side in [*sides, *_published(document, sides)]:
         fit = _fit(document, side)
         if fit is None:

@@ -32,7 +32,7 @@ from negotiation.mind import (
 )
 from negotiation.need import Capability
 from negotiation.rules.choice import Chain, NoChoice, choose, choose_for_prose
-from negotiation.rules.claims import missed_claim
+from negotiation.rules.claims import may_hold_words, missed_by_document, missed_claim
 from negotiation.rules.fit import Fit, fit_provider, fit_requester, given_schema
 from negotiation.rules.formats import format_refusal
 from negotiation.rules.halves import write_half
@@ -41,7 +41,6 @@ from negotiation.schema.intake import prepared
 from negotiation.schema.mapping import compare
 from negotiation.schema.plan import Mismatch
 from negotiation.schema.terms import Drop
-from negotiation.schema.units import missed_unit
 from negotiation.transcript import Direction, Turn
 
 MAX_REASONS: Final = 8
@@ -223,13 +222,18 @@ def _judge_fit(
     if isinstance(fit, Mismatch):
         return None, _listed(fit)
     whole = chosen.whole if isinstance(chosen, Chain) else chosen
-    missed = missed_claim(document.requirement, whole, fit.request.place.schema)
-    if missed:
-        # Rules convert nothing, and no schema says what the words do.
-        return Reject(f"{chosen.name}: {missed}")
+    given = fit.request.place.schema
+    wanted = fit.response.place.schema
+    missed = missed_claim(document.requirement, whole, given, wanted)
+    if missed is not None:
+        reason = f"{chosen.name}: {missed.reason}"
+        # Only the requester knows if its data has the word: it judges our own terms.
+        may_be_data = missed.word and may_hold_words(given)
+        return (None, [reason]) if may_be_data else Reject(reason)
     reasons = [
         f"nothing is called {place} here, but there is more" for place in fit.empty
     ]
+    reasons += fit.unsaid
     if offer.updates and _has_more(document, chosen):
         reasons.append("it gives parts of the result before the response")
     if reasons:
@@ -247,7 +251,7 @@ def _acceptable(chosen: Capability | Chain, fit: Fit) -> Capability | Chain:
     request, whole = fit.request, chosen.whole if isinstance(chosen, Chain) else chosen
     takes = prepared(whole.input_schema)
     loses = isinstance(compare(request.place.schema, takes, drop=Drop.NONE), Mismatch)
-    if not (fit.empty and loses):
+    if not ((fit.empty or fit.unsaid) and loses):
         return chosen
     whole = replace(whole, input_schema=request.place.schema)
     return replace(chosen, whole=whole) if isinstance(chosen, Chain) else whole
@@ -275,7 +279,7 @@ def judge_reply(candidate: str, demand: Demand, sent: Sequence[str]) -> Verdict:
     else:
         fit = fit_requester(document, demand)
         if not isinstance(fit, Mismatch):
-            missed = missed_unit(demand.need.requirement, document.response_schema)
+            missed = missed_by_document(document, fit, demand)
             if missed:
                 return Reject(f"the task: {missed}")
             return Accept(empty=fit.empty)

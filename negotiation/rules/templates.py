@@ -19,7 +19,7 @@ from negotiation.late_patterns import late_pattern
 from negotiation.mind import Demand
 from negotiation.rules.formats import OTHER_FORMAT, insisted_format
 from negotiation.rules.names import AGAINST, CHANGES, COMMON, SENTENCE_END, content
-from negotiation.schema.units import asked_units, names_unit
+from negotiation.schema.units import Unit, asked_units, names_unit
 from negotiation.strict_json import Json, canonical_json
 
 MAX_TEXT: Final = 400
@@ -39,25 +39,26 @@ INTEGER: Final = late_pattern(r"0|[1-9][0-9]{0,14}")
 TOKEN: Final = late_pattern(r"[^\s,;:!?()\[\]\"“”«»「」`]+")
 
 
-def _listed(text: str) -> frozenset[str]:
+def listed(text: str) -> frozenset[str]:
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
 CLASSES: Final[Mapping[str, frozenset[str]]] = {
-    "weekday": _listed("monday tuesday wednesday thursday friday saturday sunday"),
-    "month": _listed(
+    "weekday": listed("monday tuesday wednesday thursday friday saturday sunday"),
+    "month": listed(
         "january february march april may june july august september october november "
         "december"
     ),
-    "language": _listed(
+    "language": listed(
         "english german french spanish italian portuguese dutch danish swedish finnish "
         "norwegian polish russian turkish arabic hindi japanese korean chinese"
     ),
-    "format": _listed("json xml csv tsv yaml html pdf text markdown"),
+    "format": listed("json xml csv tsv yaml html pdf text markdown"),
 }
 "Words that a value may be only where such words were marked before."
 
-SPEAKING: Final = _listed(
+SPEAKING: Final = listed(
     "yesterday today tomorrow tonight now then later earlier before after since until "
     "last next previous current currently daily hourly weekly monthly yearly spring "
     "summer autumn winter total general average mean maximum minimum highest lowest "
@@ -271,10 +272,14 @@ def _is_value(value: str, *, quoted: bool) -> bool:
 def _keeps_claims(text: str, template: str) -> bool:
     """Return whether a template still asks for the units and formats of the words."""
     return (
-        asked_units(text) == asked_units(template)
+        _units(text) == _units(template)
         and insisted_format(text) == insisted_format(template)
         and len(OTHER_FORMAT.findall(text)) == len(OTHER_FORMAT.findall(template))
     )
+
+
+def _units(text: str) -> set[Unit]:
+    return {unit for _, unit in asked_units(text) if unit is not None}
 
 
 def _named(wanted: Sequence[str], values: Sequence[str], demand: Demand) -> list[str]:

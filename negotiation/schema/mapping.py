@@ -2,7 +2,8 @@
 
 The result is a `Plan`, or the reasons in words. It is proved for all values, so a half
 made from a plan never produces a message that the other schema refuses. Names may
-differ only in case and separators; meaning is never guessed. Keywords that only the
+differ only in case and separators; meaning is never guessed. A number is converted
+where both sides state its unit. Keywords that only the
 source has are ignored, as each of them only restricts the source. Keywords of the
 target that are not handled here are accepted only when both sides have the same value
 (DESIGN.md, Negotiation).
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from negotiation.need import Schema
 from negotiation.schema.keywords import ANNOTATIONS, TYPES, cut
+from negotiation.schema.measures import measured
 from negotiation.schema.objects import Found, ObjectPair
 from negotiation.schema.plan import (
     KEEP,
@@ -80,7 +82,7 @@ def compare(
         )
     if isinstance(found, list):
         return Mismatch(tuple(dict.fromkeys(found))[:MAX_REASONS])
-    return Plan(found)
+    return measured(Plan(found), source, target)
 
 
 class _TooLargeError(Exception):

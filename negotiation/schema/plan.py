@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 from negotiation.need import Schema
@@ -150,6 +151,27 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """Converts a number to another unit: (value * `times` + `plus`) / `over`, exactly.
+
+    Null stays null.
+    """
+
+    times: int
+    plus: int
+    over: int
+
+    def of(self, value: Json) -> Json:
+        """Return a number in the other unit, rounded once, where a float has to be."""
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise PlanError(f"expected a number, got {type(value).__name__}")
+        made = (Fraction(str(value)) * self.times + self.plus) / self.over
+        return int(made) if made.denominator == 1 else float(made)
+
+
+@dataclass(frozen=True, slots=True)
 class Items:
     """Converts each item of a list."""
 
@@ -209,8 +231,23 @@ class ByKind:
     of_array: Step
 
 
-Step = Keep | Items | Fields | ByKind
+Step = Keep | Scale | Items | Fields | ByKind
 KEEP: Final = Keep()
+SAME_SIZE: Final = Scale(1, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """A number that crosses unchanged although only one side states its unit."""
+
+    place: str
+    "JSON pointer of the number in the target."
+
+    unit: str
+    "The unit, in the words that state it."
+
+    by_source: bool
+    "True if the source's schema states it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +255,9 @@ class Plan:
     """A conversion of all values of one schema to values of another."""
 
     step: Step
+
+    one_sided: tuple[OneSided, ...] = ()
+    "The numbers whose unit only one side states."
 
     def describe(self) -> tuple[str, ...]:
         """Return the changes that the plan makes, one line each, for people."""
@@ -246,6 +286,8 @@ def apply_step(step: Step, value: Json) -> Json:
     match step:
         case Keep():
             return value
+        case Scale():
+            return step.of(value)
         case Items(inner):
             if not isinstance(value, list):
                 raise PlanError(f"expected a list, got {type(value).__name__}")
@@ -296,6 +338,9 @@ def _lines(step: Step, path: str) -> Iterator[str]:
     match step:
         case Keep():
             return
+        case Scale(times, plus, over):
+            sum_ = f"value * {times}" + (f" + {plus}" if plus else "")
+            yield f"{path or '/'} is ({sum_}) / {over}"
         case Items(inner):
             yield from _lines(inner, f"{path}/*")
         case ByKind(of_object, of_array):

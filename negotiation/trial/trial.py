@@ -12,10 +12,11 @@ from negotiation.document.fields import Place, Slot, build_message
 from negotiation.document.message_judge import MessageJudge, find, says_good
 from negotiation.document.shape import Document, MessageKind
 from negotiation.errors import HalfError
-from negotiation.mind import HalfRunner, HalfSource, Side, Validator
+from negotiation.mind import Demand, HalfRunner, HalfSource, Side, Validator
 from negotiation.need import Schema
 from negotiation.schema.keywords import cut
 from negotiation.schema.samples import make_samples
+from negotiation.schema.units import Unit, asked_units, stated_units
 from negotiation.schema.values import json_type, same_json, types_of
 from negotiation.schema.variants import Path, leaves, variants, with_leaf
 from negotiation.strict_json import Json, canonical_json
@@ -246,13 +247,22 @@ class Trial(ABC):
             for one in variants(schema, base)
             if not await self._validator.validate(schema, one.value)
         ]
-        varied = VariedConversion(what, schema, target, base, made, seen, head)
+        asked = () if head or every else self._asked(schema)
+        varied = VariedConversion(what, schema, target, base, made, seen, head, asked)
         doubts = {**varied.constant(), **(varied.ignored() if every else {})}
         for path, fault in doubts.items():
             if not await _has_effect_in_pairs(path, seen, run):
                 self.problem(fault)
         for fault in varied.misplaced():
             self.problem(fault)
+
+    def _asked(self, source: Schema) -> tuple[Unit, ...]:
+        """Return the units that the words ask for and no number of a source states."""
+        demand = self._side if isinstance(self._side, Demand) else None
+        words = demand.need.requirement if demand else self._document.requirement
+        stated = {unit for _, unit in stated_units(source)}
+        units = [unit for _, unit in asked_units(words) if unit is not None]
+        return tuple(unit for unit in units if unit not in stated)
 
     def _wrong_types(self, schema: Schema) -> list[tuple[str, bytes]]:
         """Return messages that are right except for the type of one important field."""

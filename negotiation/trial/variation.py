@@ -15,7 +15,7 @@ from typing import Final
 from negotiation.need import Schema
 from negotiation.schema.keywords import pointer
 from negotiation.schema.terms import normal_name
-from negotiation.schema.units import converted, is_near, unit_of
+from negotiation.schema.units import Unit, is_near, same_kind, unit_of, ways_between
 from negotiation.schema.values import json_type, same_json, types_of
 from negotiation.schema.variants import Path, Variant, leaves, schema_at
 from negotiation.strict_json import Json
@@ -49,6 +49,9 @@ class VariedConversion:
 
     head: int = 0
     "Number of steps at the beginning of the target's paths that are not names."
+
+    asked: tuple[Unit, ...] = ()
+    "Units of the target's numbers by the words of the need."
 
     _before: dict[Path, Json] = field(init=False)
     _moved: dict[Path, set[Path]] = field(init=False)
@@ -129,26 +132,24 @@ class VariedConversion:
 
     def _same_dimension(self) -> dict[Path, Path]:
         """Return the only places of both sides that have a unit of one dimension."""
-        found: list[dict[str, list[Path]]] = []
+        found: list[list[tuple[Path, Unit]]] = []
         for whole, schema, head in (
             (self.source, self.source_schema, 0),
             (self.target, self.target_schema, self.head),
         ):
-            of: dict[str, list[Path]] = {}
-            for path, leaf in leaves(whole).items():
-                unit = unit_of(path[head:], schema_at(schema, whole, path))
-                if (
-                    unit is not None
-                    and _kind(leaf) == "number"
-                    and _is_first(path[head:])
-                ):
-                    of.setdefault(unit[0], []).append(path)
-            found.append(of)
-        return {
-            paths[0]: found[1][name][0]
-            for name, paths in found[0].items()
-            if len(paths) == len(found[1].get(name, ())) == 1
-        }
+            places = [
+                (path, unit_of(path[head:], schema_at(schema, whole, path)))
+                for path, leaf in leaves(whole).items()
+                if _kind(leaf) == "number" and _is_first(path[head:])
+            ]
+            found.append([(path, unit) for path, unit in places if unit is not None])
+        same: dict[Path, Path] = {}
+        for path, unit in found[0]:
+            mine = [one for one, other in found[0] if same_kind(unit, other)]
+            theirs = [one for one, other in found[1] if same_kind(unit, other)]
+            if len(mine) == len(theirs) == 1:
+                same[path] = theirs[0]
+        return same
 
     def _swapped(self, same: dict[Path, Path]) -> list[str]:
         faults = []
@@ -200,15 +201,14 @@ class VariedConversion:
         given = schema_at(self.source_schema, self.source, path)
         wanted = schema_at(self.target_schema, self.target, target)
         units = unit_of(path, given), unit_of(target[self.head :], wanted)
-        if units[0] is not None and units[1] is not None:
-            if units[0][0] != units[1][0]:
-                return ""
+        if (source := units[0]) is not None and (to := units[1] or self._meant(source)):
+            ways = ways_between(source, to)
             for value, made in pairs:
-                right = converted(value, units[0], units[1])
-                if not is_near(made, right):
+                rights = [(value * one.times + one.plus) / one.over for one in ways]
+                if rights and not any(is_near(made, one) for one in rights):
                     return (
                         f"makes {made} of {value:g} in {_shown(path)}; by the units "
-                        f"that are told it is {right:g}"
+                        f"that are told it is {rights[0]:g}"
                     )
             return ""
         shifts = {round(made - value, 9) for value, made in pairs}
@@ -222,6 +222,10 @@ class VariedConversion:
         if shift == expected or (shift == 0 and not ordinal):
             return ""
         return f"shifts the number {_shown(path)} by {shift:g}"
+
+    def _meant(self, source: Unit) -> Unit | None:
+        """Return the unit that the words ask for in place of that of a source."""
+        return next((one for one in self.asked if same_kind(one, source)), None)
 
 
 def _offset(source: Schema, target: Schema) -> float:

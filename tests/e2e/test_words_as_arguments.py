@@ -260,7 +260,7 @@ async def test_without_a_model_the_words_stay_and_no_value_is_dropped(
         ("forecast for {city}, and answer in CSV", "not JSON"),
         ("forecast for {city}. The messages are XML.", "not JSON"),
         ("Mean warmth of {city} as key=value lines, not JSON", "not JSON"),
-        ("forecast for {city} in Fahrenheit", "fahrenheit is asked for"),
+        ("forecast for {city} in Fahrenheit", "Fahrenheit is asked for"),
     ],
 )
 async def test_what_the_words_insist_on_is_kept_or_refused(

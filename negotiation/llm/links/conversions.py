@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
+from math import lcm
 from typing import Any, Final
 
 from negotiation.errors import JsonError
@@ -22,8 +23,17 @@ from negotiation.need import Schema
 from negotiation.python_source import expression_tree
 from negotiation.schema.keywords import cut
 from negotiation.schema.mapping import compare
-from negotiation.schema.plan import KEEP, Mismatch, Step, values_of, words
+from negotiation.schema.plan import (
+    KEEP,
+    SAME_SIZE,
+    Mismatch,
+    Scale,
+    Step,
+    values_of,
+    words,
+)
 from negotiation.schema.terms import Drop, MappingProof
+from negotiation.schema.units import NUMBERS, scale_between, unit_of, ways_between
 from negotiation.schema.values import contradiction, types_of
 from negotiation.strict_json import Json, parse_json
 
@@ -101,19 +111,29 @@ def convert(
     drop: Drop,
     proof: MappingProof,
     judged: bool = False,
+    place: tuple[str, ...] = (),
 ) -> Conversion:
     """Return the conversion of `sources` to a value of `target`.
+
+    A number of which both sides state the unit is converted exactly, whatever factor
+    the parameters say.
 
     Args:
         judged: True if the value is judged at run time, so that a copy may promise
             less than `target` wants.
+        place: Path of the target, whose last name may state a unit.
 
     Raises:
         LinkError: No conversion is possible, or not in this way.
     """
     if any(len(one) > MAX_ARGUMENT for one in args):
         raise LinkError(f"{how}: a parameter is too long")
-    link = _Link(how, sources, args, target, proof)
+    exact = _scale_of_units(how, sources, args, target, place)
+    if exact is not None:
+        how = How.SCALE if exact != SAME_SIZE else How.COPY
+    link = _Link(how, sources, args, target, proof, exact)
+    if how is How.COPY and exact is not None:
+        link = replace(link, args=())
     if how is How.COPY:
         _count(link, 0)
         return _copied(sources[0], target, drop, proof, judged)
@@ -136,6 +156,9 @@ class _Link:
     args: Sequence[str]
     target: Schema
     proof: MappingProof
+
+    exact: Scale | None = None
+    "The conversion of units that both sides state."
 
     @property
     def source(self) -> Spot:
@@ -223,19 +246,58 @@ def _only(value: Json) -> Schema:
     return {"type": "array", "items": items, "minItems": size, "maxItems": size}
 
 
+def _scale_of_units(
+    how: How,
+    sources: tuple[Spot, ...],
+    args: Sequence[str],
+    target: Schema,
+    place: tuple[str, ...],
+) -> Scale | None:
+    """Return the conversion of the units that both sides of a number state, or None.
+
+    Of a word with several sizes, the factor in the parameters says which is meant.
+
+    Raises:
+        LinkError: The units have different dimensions, or one has several sizes.
+    """
+    if how not in (How.COPY, How.SCALE) or len(sources) != 1:
+        return None
+    given, wanted = without_null(sources[0].schema), without_null(target)
+    if not (types_of(given) <= NUMBERS and types_of(wanted) <= NUMBERS):
+        return None
+    units = unit_of(sources[0].path, given), unit_of(place, wanted)
+    if units[0] is None or units[1] is None:
+        return None
+    scale = scale_between(units[0], units[1])
+    if isinstance(scale, Scale):
+        return scale
+    if how is How.SCALE and args and NUMBER.fullmatch(args[0]):
+        factor = _fraction(args[0])
+        for way in ways_between(units[0], units[1]):
+            if abs(factor - Fraction(way.times, way.over)) <= abs(factor) / 200:
+                return way
+    raise LinkError(f"{sources[0].name} is in {units[0].said}: {scale}")
+
+
 def _scale(link: _Link) -> _Made:
-    _count(link, 2)
+    _count(link, 2 if link.exact is None else len(link.args))
     kind = _kind(link.source, "number", "integer")
-    if not all(NUMBER.fullmatch(one) for one in link.args):
-        raise LinkError(f"scale takes two numbers, got {cut(list(link.args))}")
-    factor, offset = (_fraction(one) for one in link.args)
+    if link.exact is not None:
+        over = link.exact.over
+        factor, offset = (
+            Fraction(link.exact.times, over),
+            Fraction(link.exact.plus, over),
+        )
+    else:
+        if not all(NUMBER.fullmatch(one) for one in link.args):
+            raise LinkError(f"scale takes two numbers, got {cut(list(link.args))}")
+        factor, offset = (_fraction(one) for one in link.args)
     whole = "number" not in types_of(without_null(link.target))
     if factor == 0:
         raise LinkError("scale by 0 loses the value")
     # round(value * a / c + b / c) with integers a, b, c: one division, one rounding.
-    over = factor.denominator * offset.denominator
-    times = factor.numerator * offset.denominator
-    plus = offset.numerator * factor.denominator
+    over = lcm(factor.denominator, offset.denominator)
+    times, plus = int(factor * over), int(offset * over)
     gives: dict[str, Any] = {"type": "integer" if whole else "number"}
     exact = kind == "integer" and over == 1
     if exact:

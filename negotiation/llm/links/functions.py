@@ -80,13 +80,14 @@ def anp_finite(value):
 """,
     "anp_scaled": """\
 def anp_scaled(value, times, plus, over, whole):
-    value = anp_finite(value) * times + plus
     if over == 1 and isinstance(value, int):
-        return value
-    value = value / over
+        return anp_finite(value) * times + plus
+    made = Decimal(str(anp_finite(value))) * times + plus
+    if over != 1:
+        made = made / over
     if whole:
-        return int(round(value))
-    return anp_finite(round(value, 9))
+        return int(round(made))
+    return anp_finite(float(made))
 """,
     "anp_text": """\
 def anp_text(value):

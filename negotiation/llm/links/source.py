@@ -18,7 +18,7 @@ from negotiation.llm.links.spots import ITEMS, Spot
 from negotiation.llm.links.trees import Each, Leaf, Made, Node, Tree
 from negotiation.rules.judge_source import some_lines
 from negotiation.rules.literals import indented, literal, names_literal
-from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Step
+from negotiation.schema.plan import KEEP, ByKind, Fields, Items, Scale, Step
 
 LETTERS: Final = ("a", "b", "c")
 
@@ -192,6 +192,9 @@ class Source:
         """Return the expression that carries out `step`, as rules write it."""
         if step == KEEP:
             return value
+        if isinstance(step, Scale):
+            numbers = f"{step.times}, {step.plus}, {step.over}, False"
+            return f"(None if {value} is None else anp_scaled({value}, {numbers}))"
         lines: list[str]
         match step:
             case Items(inner):

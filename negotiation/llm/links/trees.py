@@ -154,6 +154,7 @@ class _Builder:
                 drop=self.drop,
                 proof=self.proof,
                 judged=self.judged,
+                place=link.target,
             )
         except LinkError as exc:
             self._reason(link.target, str(exc))

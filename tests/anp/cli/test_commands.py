@@ -98,7 +98,7 @@ def test_help_loads_no_heavy_module() -> None:
     code = (
         "import sys; from anp.cli.app import run; run(['--help']); "
         "heavy = {'httpx2', 'mcp', 'openai', 'starlette', 'uvicorn', 'websockets',"
-        " 'cryptography', 'pydantic', 'diskcache', 'RestrictedPython'}; "
+        " 'cryptography', 'pydantic', 'diskcache', 'RestrictedPython', 'pint'}; "
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Iterator
 from itertools import cycle
@@ -17,7 +18,7 @@ from negotiation.errors import HalfError, MindError
 from negotiation.llm.asking.questions import Question, fenced
 from negotiation.llm.auto import AutoMind
 from negotiation.llm.mind import LlmMind
-from negotiation.mind import Accept, Counter, Demand, Offer, Reject
+from negotiation.mind import Accept, Counter, Demand, HalfSource, Offer, Reject, Verdict
 from negotiation.need import Capability, Need
 from negotiation.rules.rules import RulesMind, own_terms
 from negotiation.rules.rules import propose as plain
@@ -397,6 +398,67 @@ async def test_the_same_call_twice_is_made_once() -> None:
     assert len(contact.called) == 1
 
 
+@pytest.mark.parametrize(
+    "obedient",
+    [
+        ("copy",),
+        ("scale", "1", "0"),
+        ("scale", "1", "273.15"),
+        ("python", "a + 273.15"),
+        ("python", "a"),
+    ],
+)
+async def test_an_obedient_model_gives_no_number_in_another_unit_than_asked(
+    obedient: tuple[str, ...],
+) -> None:
+    """A need in kelvin was served with a field in degrees Fahrenheit."""
+    number = {"type": "number", "description": "Now, in degrees Fahrenheit"}
+    weather = Capability(
+        "weather.now", "Weather", strict(city=TEXT), strict(hot=number), read_only=True
+    )
+    offer = Offer((weather,))
+    wanted = strict(temperature={"type": "number"})
+    need = Need("weather.now in kelvin", strict(city=TEXT), wanted)
+    document = plain(Demand(need, {"city": "Oslo"}))
+
+    async def served(*way: str) -> Verdict | HalfSource:
+        made = link("result:/temperature", *way, of=["weather.now:/hot"])
+        answer = offer_answer(call("weather.now"), result=[made])
+        mind = AutoMind(RulesMind(), LlmMind(ScriptedModel({"offer": [answer] * 6})))
+        verdict = await mind.judge(document, offer, ())
+        if not isinstance(verdict, Accept):
+            return verdict
+        return await prepared(mind, document, offer)
+
+    with contextlib.suppress(HalfError, MindError):
+        assert not isinstance(await served(*obedient), HalfSource | Accept)
+    # (t + 459.67) * 5 / 9, as a scale and as an expression.
+    exact = await served("scale", "5/9", "45967/180")
+    assert isinstance(exact, HalfSource)
+    assert ", 100, 45967, 180, False)" in exact.text
+    assert isinstance(await served("python", "(a + 459.67) * 5 / 9"), HalfSource)
+
+
+async def test_units_of_both_sides_are_scaled_exactly_whatever_a_model_says() -> None:
+    weather = Capability(
+        "weather.now",
+        "Weather",
+        strict(city=TEXT),
+        strict(temperature_f={"type": "number"}),
+        read_only=True,
+    )
+    offer = Offer((weather,))
+    need = Need("weather.now", strict(city=TEXT), strict(hot_c={"type": "number"}))
+    document = plain(Demand(need, {"city": "Oslo"}))
+    for way in (("copy",), ("scale", "0.56", "-17.8")):
+        made = link("result:/hot_c", *way, of=["weather.now:/temperature_f"])
+        answer = offer_answer(call("weather.now"), result=[made])
+        mind = LlmMind(ScriptedModel({"offer": [answer] * 3}))
+        assert await mind.judge(document, offer, ()) == Accept()
+        half = await prepared(mind, document, offer)
+        assert ", 5, -160, 9, False)" in half.text
+
+
 async def test_a_unit_in_words_is_kept_although_no_schema_asks_for_it() -> None:
     weather = Capability(
         "weather.now",
@@ -410,7 +472,7 @@ async def test_a_unit_in_words_is_kept_although_no_schema_asks_for_it() -> None:
     document = plain(demand)
     refused = await RulesMind().judge(document, offer, ())
     assert isinstance(refused, Reject)
-    assert "celsius is asked for" in refused.reason
+    assert "Celsius is asked for" in refused.reason
     copied = offer_answer(
         call("weather.now"), result=[link("result:", of=["weather.now:"])]
     )
@@ -422,6 +484,6 @@ async def test_a_unit_in_words_is_kept_although_no_schema_asks_for_it() -> None:
     model = ScriptedModel({"offer": [copied, converted]})
     mind = AutoMind(RulesMind(), LlmMind(model))
     assert await mind.judge(document, offer, ()) == Accept()
-    assert "celsius is asked for" in model.asked[1].user
+    assert "Celsius is asked for" in model.asked[1].user
     half = await prepared(mind, document, offer)
     assert "5 / 9" in half.text

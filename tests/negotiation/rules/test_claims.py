@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from negotiation.document.reader import read_document
 from negotiation.errors import MindError
-from negotiation.mind import Accept, Demand, Offer, Reject
+from negotiation.mind import Accept, Counter, Demand, Offer, Reject
 from negotiation.need import Capability, Need
 from negotiation.rules.claims import missed_claim
 from negotiation.rules.formats import insisted_format
-from negotiation.rules.rules import RulesMind, judge_offer, propose
+from negotiation.rules.halves import write_half
+from negotiation.rules.plan_run import plan_of
+from negotiation.rules.rules import (
+    RulesMind,
+    judge_offer,
+    judge_reply,
+    own_terms,
+    propose,
+)
+from negotiation.schema.mapping import compare
+from negotiation.schema.plan import Mismatch, Plan
+from tests.negotiation.inprocess import InProcessHalf
 
 TEXT: dict[str, Any] = {"type": "string"}
 
@@ -99,11 +113,152 @@ def test_rules_drop_no_value_that_only_the_words_carry() -> None:
     assert isinstance(judge_offer(propose(told), Offer((FORECAST,)), []), Accept)
 
 
+def missed(words: str, capability: Capability, given: Any = None, **more: Any) -> str:
+    found = missed_claim(words, capability, given or {}, more.pop("wanted", {}), **more)
+    return "" if found is None else found.reason
+
+
 def test_units_and_values_are_claims_of_the_words() -> None:
-    assert "fahrenheit is asked for" in missed_claim(
-        "forecast in Fahrenheit", FORECAST, {}
-    )
-    assert "(Oslo)" in missed_claim("forecast for Oslo", FORECAST, {})
-    assert missed_claim("forecast for Oslo", FORECAST, closed(city=TEXT)) == ""
+    told = missed("forecast in Fahrenheit", FORECAST)
+    assert "Fahrenheit is asked for, and celsius is in celsius" in told
+    assert "(Oslo)" in missed("forecast for Oslo", FORECAST)
+    assert missed("forecast for Oslo", FORECAST, closed(city=TEXT)) == ""
     nothing = Capability("sky.now", "The temperature here", {}, {}, read_only=True)
-    assert missed_claim("now at Oslo", nothing, {}) == ""
+    assert missed("now at Oslo", nothing) == ""
+
+
+DEPTH = Capability(
+    "harbour.depth",
+    "Depth of a harbour",
+    closed("harbour", harbour=TEXT),
+    closed("depth", depth={"type": "number", "description": "Depth in metres"}),
+    read_only=True,
+)
+
+
+def plain(**number: Any) -> Capability:
+    """The same without a word about the unit."""
+    gives = closed("depth", depth={"type": "number", **number})
+    return replace(DEPTH, output_schema=gives)
+
+
+def asked(words: str, harbour: str = "Oslo", output: Any = None) -> Demand:
+    return Demand(Need(words, None, output), {"harbour": harbour})
+
+
+@pytest.mark.parametrize(
+    ("words", "capability", "named"),
+    [
+        ("Depth of a harbour in fathoms", DEPTH, "fathoms is asked for, and depth is"),
+        ("Depth of a harbour in kelvin", DEPTH, "neither side states it"),
+        ("Depth of a harbour in fathoms", plain(), "neither side states it"),
+        ("Depth of a harbour in miles", DEPTH, "miles is asked for, and depth is"),
+        ("Depth of a harbour in EUR", plain(), "neither side states it"),
+    ],
+)
+def test_rules_do_not_agree_on_a_unit_that_no_field_states(
+    words: str, capability: Capability, named: str
+) -> None:
+    """A depth in fathoms was answered in metres, with exit code 0."""
+    verdict = judge_offer(propose(asked(words)), Offer((capability,)), [])
+    reply = verdict
+    if isinstance(verdict, Counter):
+        # The data might say it, which only the requester knows.
+        reply = judge_reply(verdict.document, asked(words), [])
+    assert isinstance(reply, Reject)
+    assert named in reply.reason
+
+
+def test_a_word_that_is_no_unit_has_to_be_known_to_somebody() -> None:
+    words = "Depth of a harbour in klafters"
+    bare = replace(DEPTH, input_schema={})
+    verdict = judge_offer(propose(Demand(Need(words), {})), Offer((bare,)), [])
+    assert isinstance(verdict, Reject)
+    assert "'klafters', which is no known unit" in verdict.reason
+    # A word of the provider's description, of a listed value, or of the call's data.
+    told = replace(DEPTH, description="Depth of a harbour, in klafter")
+    assert missed(words, told) == ""
+    gives = closed("depth", depth={"type": "number"}, by={"enum": ["Klafter"]})
+    assert missed(words, replace(DEPTH, output_schema=gives)) == ""
+    assert missed(words, plain(), data={"by": "klafters"}) == ""
+    assert missed("Depth of a harbour in {by}", plain()) == ""
+    # Neither a city in the data nor an idiom is a unit.
+    for fine in ("Depth of a harbour in Oslo", "Depth of a harbour in total"):
+        offered = judge_offer(propose(asked(fine)), Offer((plain(),)), [])
+        assert not isinstance(offered, Reject)
+        if isinstance(offered, Counter):
+            assert judge_reply(offered.document, asked(fine), []) == Accept()
+            again = judge_reply(offered.document, asked(fine, "Bergen"), [])
+            assert isinstance(again, Reject)
+            assert "'Oslo'" in again.reason
+
+
+def test_a_text_may_say_its_unit_itself() -> None:
+    words = "Depth of a harbour in fathoms"
+    assert missed(words, replace(DEPTH, output_schema=closed(text=TEXT))) == ""
+
+
+def test_a_unit_that_only_one_side_states_is_told() -> None:
+    wanted = closed("depth", depth={"type": "number"})
+    demand = asked("harbour.depth", output=wanted)
+    verdict = judge_offer(propose(demand), Offer((DEPTH,)), [])
+    assert isinstance(verdict, Counter)
+    assert "/depth is in metres here" in verdict.summary
+    assert judge_reply(verdict.document, demand, []) == Accept()
+    half = write_half(read_document(verdict.document), demand)
+    assert half.notes == (
+        "/depth is given as it is: it is in metres by the word of the peer, and the "
+        "need states no unit",
+    )
+    # Whoever cannot take these terms is served by the first ones.
+    ours = own_terms(DEPTH)
+    assert judge_offer(propose(demand), Offer((DEPTH,)), [ours]) == Accept()
+    same = asked("harbour.depth", output=DEPTH.output_schema)
+    assert judge_offer(propose(same), Offer((DEPTH,)), []) == Accept()
+    assert write_half(read_document(propose(same)), same).notes == ()
+
+
+async def test_units_of_both_sides_are_converted_in_the_half() -> None:
+    wanted = closed("depth", depth={"type": "number", "description": "in fathoms"})
+    demand = asked("harbour.depth", output=wanted)
+    document = read_document(propose(demand))
+    assert judge_offer(document.text, Offer((DEPTH,)), []) == Accept()
+    half = write_half(document, Offer((DEPTH,)))
+    # 1 fathom is 1.8288 m, exactly.
+    assert "scaled(value['depth'], 625, 0, 1143)" in half.text
+    assert plan_of(document, [Offer((DEPTH,))], half.text) is None
+    request = await InProcessHalf(write_half(document, demand).text).encode_request(
+        "1", {"harbour": "Oslo"}
+    )
+
+    async def metres(name: str, arguments: Any) -> Any:
+        return {"depth": 18.288}
+
+    answer = await InProcessHalf(half.text).handle_request(request, metres)
+    assert json.loads(answer)["output"] == {"depth": 10}
+
+
+@pytest.mark.parametrize(
+    ("about", "named"),
+    [
+        ("in kilograms", "a number in kilograms, got a number in metres"),
+        ("in miles", "miles may be mile, nautical mile"),
+    ],
+)
+def test_units_that_cannot_be_converted_are_refused_by_name(
+    about: str, named: str
+) -> None:
+    wanted = closed("depth", depth={"type": "number", "description": about})
+    demand = asked("harbour.depth", output=wanted)
+    ours = own_terms(DEPTH)
+    verdict = judge_offer(propose(demand), Offer((DEPTH,)), [ours])
+    assert isinstance(verdict, Reject)
+    assert named in verdict.reason
+
+
+def test_whole_numbers_are_not_rounded_into_another_unit() -> None:
+    hours = {"type": "integer", "description": "in hours"}
+    minutes = {"type": "integer", "description": "in minutes"}
+    assert isinstance(compare(hours, minutes), Plan)
+    assert compare(hours, minutes).apply(2) == 120  # type: ignore[union-attr]  # above
+    assert isinstance(compare(minutes, hours), Mismatch)
