@@ -10,7 +10,9 @@
 * `samples`: sample values of a schema, always the same.
 * `mapping`: finds how values of one schema become values of another.
 * `plan`: such a mapping as plain data, or the reasons why there is none.
-* `units`: units of numbers, as far as their names or descriptions say them plainly.
+* `units`: units of numbers, as far as names, descriptions and words state them.
+* `unit_names`: the names and symbols of units, each with what it may mean.
+* `measures`: adds the conversions of units to a mapping.
 * `narrow`: the output that a document needs, where the capability's schema promises
   less.
 * `objects`: compares two schemas of objects, property by property.
