@@ -43,7 +43,7 @@ NOT_UNITS: Final = (
 "Words that no sentence means as a unit, such as those of `in stock` and `in March`."
 
 
-class Missed(NamedTuple):
+class UnitMissed(NamedTuple):
     """A unit that the words ask for, and that a result would not have."""
 
     reason: str
@@ -54,7 +54,7 @@ class Missed(NamedTuple):
 
 def missed_unit(
     requirement: str, results: Sequence[Schema], *, words: str, data: Json = None
-) -> Missed | None:
+) -> UnitMissed | None:
     """Return what a result misses of the units that a requirement asks for.
 
     Args:
@@ -73,16 +73,16 @@ def missed_unit(
                 reason = (
                     f"the words ask for a number in {word!r}, which is no known unit"
                 )
-                return Missed(f"{reason}, and neither side names it", word)
+                return UnitMissed(f"{reason}, and neither side names it", word)
         elif not any(_is_same(unit, one) for _, one in stated):
             for path, one in stated:
                 if same_kind(unit, one):
                     where = "/".join(path) or "the result"
                     reason = f"{unit.said} is asked for, and {where} is in {one.said}"
-                    return Missed(reason, "")
+                    return UnitMissed(reason, "")
             if has_number and content(word) - told:
                 reason = f"{unit.said} is asked for, and neither side states it"
-                return Missed(reason, word)
+                return UnitMissed(reason, word)
     return None
 
 
@@ -110,7 +110,7 @@ def missed_claim(
     wanted: Schema,
     *,
     data: Json = None,
-) -> Missed | None:
+) -> UnitMissed | None:
     """Return what a capability, called by rules, would not keep of the words.
 
     Rules also move no value out of the words: a request that gives nothing, for a
@@ -127,7 +127,7 @@ def missed_claim(
     if missed is not None:
         return missed
     dropped = dropped_values(requirement, [capability], given)
-    return Missed(dropped, "") if dropped else None
+    return UnitMissed(dropped, "") if dropped else None
 
 
 def may_hold_words(schema: Schema) -> bool:
