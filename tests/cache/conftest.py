@@ -27,6 +27,7 @@ BOTH = {
     "test_logs",
     "test_usage",
     "test_negotiations",
+    "test_safeguard",
     "test_store",
 }
 "Modules about what every store does."

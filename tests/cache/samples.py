@@ -45,6 +45,7 @@ from cache.records.records import (
     DocumentRecord,
     HalfRecord,
     RevocationRecord,
+    StoreRecord,
     UsageRecord,
     WithdrawnRecord,
 )
@@ -229,7 +230,7 @@ RECORDS = (
     *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
     *(WITHDRAWN, CONFIRMED),
     *LOG_RECORDS,
-    *(SUBSCRIPTION, FIRING),
+    *(SUBSCRIPTION, FIRING, StoreRecord("5f5f", 1000.0, 1)),
 )
 
 
