@@ -8,6 +8,4 @@
 * `redis`: the rows on a Redis or Valkey server.
 * `errors`: the errors of the package, one class for each reaction.
 * `condition`: an examination of a store: rows, room and damage.
-* `safeguard`: the file beside a store, with its id and what the owner refused.
-* `migration`: brings the records of earlier versions to the present one.
 """

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from cache.errors import CacheError, StoreDamaged, StoreFull, StoreUnavailable
-from cache.parts.shelf import Damage, StoreBase
+from cache.parts.shelf import StoreBase
 from cache.rows import Room
 
 LEAST_ROOM = 100 * 1024 * 1024
 "Free bytes below which the owner is warned, or 5 % of a disk where that is less."
-
-EMPTIED = (
-    "it lost what it held: agreements, allowed peers, pins and budgets; blocks and "
-    "revocations count from the home"
-)
-"Text about a store that was emptied."
-
-MAX_NAMED = 5
-"Records that cannot be read which a text names."
 
 FRESH = 5.0
 "Seconds for which an examination counts, however often it is asked for."
@@ -37,14 +28,8 @@ class StoreFault(StrEnum):
     FULL = "full"
     "It takes no changes; all that is stored can be read."
 
-    EMPTIED = "emptied"
-    "It lost what it held since the home noted its id."
-
     DAMAGED = "damaged"
-    "It cannot be read as what it was."
-
-    RECORDS = "records"
-    "Some of its records cannot be read; all others can."
+    "It, or some of its records, cannot be read as what they were."
 
     LOW = "low"
     "It works; there is little room left."
@@ -75,7 +60,6 @@ def condition_of(store: StoreBase, *, thorough: bool = False) -> StoreCondition:
     """
     try:
         store.probe()
-        was_emptied = store.was_emptied
         room = store.room()
         faults = store.check_file() if thorough and not store.is_shared else []
         if thorough:
@@ -86,23 +70,14 @@ def condition_of(store: StoreBase, *, thorough: bool = False) -> StoreCondition:
         return StoreCondition(
             StoreFault.DAMAGED, f"the file has faults: {faults[0]}", False, room
         )
-    if was_emptied:
-        return StoreCondition(StoreFault.EMPTIED, EMPTIED, True, room)
     if store.damaged:
-        return StoreCondition(StoreFault.RECORDS, _unread(store.damaged), True, room)
+        text = f"{len(store.damaged)} records are damaged and count as absent"
+        return StoreCondition(StoreFault.DAMAGED, text, True, room)
     left = "" if room is None else f", {room.free // 1024**2} MiB free"
     is_low = room is not None and room.free < min(LEAST_ROOM, room.total // 20)
     return StoreCondition(
         StoreFault.LOW if is_low else None, f"it takes and gives rows{left}", True, room
     )
-
-
-def _unread(damaged: Sequence[Damage]) -> str:
-    """Return how many records cannot be read, and which the first of them are."""
-    first = [f"{one.about or one.key[:80]} ({one.reason})" for one in damaged]
-    more = len(damaged) - MAX_NAMED
-    named = "; ".join([*first[:MAX_NAMED], *[f"{more} more"] * (more > 0)])
-    return f"{len(damaged)} records cannot be read, and count as absent: {named}"
 
 
 def fault_of(exc: CacheError) -> StoreFault:

@@ -8,7 +8,6 @@ that this module writes counts as damaged.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
 import os
@@ -171,10 +170,6 @@ class PlainCache(diskcache.Cache):  # type: ignore[misc]  # diskcache has no typ
         """Write the file anew without gaps; needs as much room again meanwhile."""
         self._sql("VACUUM")
         self._sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def copy_to(self, other: sqlite3.Connection) -> None:
-        """Copy the whole database."""
-        self._con.backup(other)
 
     def abandon_transaction(self) -> None:
         """Roll back after a failed commit, so that another transaction can begin."""
@@ -378,21 +373,6 @@ class Database:
             raise _unavailable(exc, self._folder) from exc
         return Room(usage.free, usage.total)
 
-    def back_up(self, folder: str) -> None:
-        """See `StoreBackend.back_up`; the copy is a store that can be put in place."""
-        cache, part = self._open_cache(), Path(f"{folder}.part")
-
-        def work() -> None:
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(mode=0o700)
-            file = part / DBNAME
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            with contextlib.closing(sqlite3.connect(file)) as copy:
-                cache.copy_to(copy)
-            part.rename(folder)
-
-        self._in_thread(work)
-
     def compact(self) -> tuple[int, int]:
         """See `StoreBackend.compact`; nothing else is read or written meanwhile."""
         cache = self._open_cache()
@@ -535,5 +515,5 @@ def _move_aside(what: str, folder: Path) -> str:
     # The whole folder: the old write-ahead log would be applied to a new database.
     return (
         f"cache: {folder} {what}; restore it from a backup, or stop anpd and start "
-        f"anew with: mv {folder} {folder}.damaged, then anpd up --new-store"
+        f"anew with: mv {folder} {folder}.damaged"
     )

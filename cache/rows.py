@@ -176,10 +176,6 @@ class StoreBackend(Protocol):
         """Return the room where the rows are, or None if nothing limits it."""
         ...
 
-    def back_up(self, folder: str) -> None:
-        """Copy all rows into a new folder; the copy is whole or not there."""
-        ...
-
     def compact(self) -> tuple[int, int]:
         """Give back the room of deleted rows.
 

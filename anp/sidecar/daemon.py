@@ -62,12 +62,10 @@ class Daemon:
         *,
         load: Callable[[], Config] | None = None,
         on_config: Callable[[Config], None] | None = None,
-        new_store: bool = False,
     ) -> None:
         """Build every part.
 
         Args:
-            new_store: Go on with the store as it is, also if it lost what it held.
             load: Reads the owner's configuration again, for a reload.
             on_config: Told when a reload changed it.
         """
@@ -84,7 +82,7 @@ class Daemon:
         self._kept: dict[str, Callable[[], object]] = {}
         self.started = time.time()
         self.port = config.listen.port
-        peers = make_peers(home, config, new_store=new_store)
+        peers = make_peers(home, config)
         self.own_web, self.identities = peers.own_web, peers.identities
         self.store, self.fetcher, self.web = peers.store, peers.fetcher, peers.web
         self.store_watch = StoreWatch(self.store)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Literal
 
 from anp.sidecar.daemon import Daemon
-from cache.condition import EMPTIED, StoreFault
+from cache.condition import StoreFault
 
 STORE_TIMEOUT = 2.0
 "Seconds within which the store has to answer."
@@ -68,7 +68,7 @@ async def readiness(daemon: Daemon) -> Readiness:
     """Look at every part of a running daemon."""
     parts = {
         "identity": HealthPart(Condition.OK, "the key is loaded"),
-        "store": await store_health(daemon),
+        "store": await _store(daemon),
         "listener": _listener(daemon),
         "sandbox": _sandbox(daemon),
         "attachments": _attachments(daemon),
@@ -79,8 +79,7 @@ async def readiness(daemon: Daemon) -> Readiness:
     return found
 
 
-async def store_health(daemon: Daemon) -> HealthPart:
-    """Look at the store of a running daemon."""
+async def _store(daemon: Daemon) -> HealthPart:
     try:
         async with asyncio.timeout(STORE_TIMEOUT):
             found = await asyncio.to_thread(daemon.store_watch.look)
@@ -93,12 +92,8 @@ async def store_health(daemon: Daemon) -> HealthPart:
             text = "it cannot be used; calls on open channels go on"
         case StoreFault.FULL:
             text = "it has no room for changes; agreements that it holds are used"
-        case StoreFault.EMPTIED:
-            text = EMPTIED
         case StoreFault.DAMAGED:
-            text = "it is damaged"
-        case StoreFault.RECORDS:
-            text = "some of its records cannot be read, and count as absent"
+            text = "it is damaged, or some of its records are"
         case StoreFault.LOW:
             text = "it works, and has little room left"
         case None:

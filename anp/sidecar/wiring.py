@@ -19,7 +19,7 @@ from anp.errors import ConfigError
 from anp.extras import missing
 from anp.identity.address import PeerAddress
 from anp.identity.book import AddressBook
-from anp.identity.dids import Identities, agent_name, canonical_did
+from anp.identity.dids import Identities, canonical_did
 from anp.identity.keys import PrivateKey
 from anp.identity.web.fetcher import Fetcher
 from anp.identity.web.resolver import WebResolver
@@ -80,7 +80,7 @@ from anp.sidecar.tasks.service import TaskService
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.usage import UseCounter
 from cache.parts.agreements import Imported
-from cache.store import OwnHome, Store, open_store
+from cache.store import Store, open_store
 from negotiation.consensus.written import WrittenLimits
 from negotiation.exchange.limits import DialogueLimits
 from negotiation.mind import Offer
@@ -114,12 +114,8 @@ class PeerParts:
     measures: Measures
 
 
-def make_peers(home: Home, config: Config, *, new_store: bool = False) -> PeerParts:
-    """Load or create our key, open the store, and read the address book.
-
-    Args:
-        new_store: See `cache.store.OwnHome`.
-    """
+def make_peers(home: Home, config: Config) -> PeerParts:
+    """Load or create our key, open the store, and read the address book."""
     key_file = config.identity.key_file or home.key_file
     key = (
         PrivateKey.load(key_file) if key_file.exists() else PrivateKey.create(key_file)
@@ -134,9 +130,6 @@ def make_peers(home: Home, config: Config, *, new_store: bool = False) -> PeerPa
         prefix=config.cache.prefix,
         ca_file=config.cache.ca_file,
         owner=identities.canonical,
-        home=OwnHome(
-            safeguard=home.safeguard, agent_of=agent_name, new_store=new_store
-        ),
     )
     fetcher, did_keys = make_fetcher(config.fetch), DidKeys(store)
     return PeerParts(

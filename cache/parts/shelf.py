@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
@@ -46,7 +45,6 @@ from cache.records.peers import (
 )
 from cache.records.records import (
     KINDS,
-    VERSION,
     AgreementRecord,
     AgreementRole,
     CallRecord,
@@ -55,7 +53,6 @@ from cache.records.records import (
     HalfRecord,
     Record,
     RevocationRecord,
-    StoreRecord,
     UsageRecord,
     WithdrawnRecord,
     hash_text,
@@ -64,7 +61,6 @@ from cache.records.records import (
 )
 from cache.records.subscriptions import FiringRecord, SubscriptionRecord
 from cache.rows import Room, Row, Rows, StoreBackend
-from cache.safeguard import REFUSALS, GuardedBackend, Safeguard, refuses
 
 logger = logging.getLogger(__name__)
 
@@ -73,9 +69,6 @@ R = TypeVar("R", bound=Record)
 T = TypeVar("T")
 
 _MAX_DAMAGED = 1000
-
-THIS_STORE = "store/this"
-"Key of the record of the store itself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +79,6 @@ class Damage:
 
     reason: str
     "Reason in words; quotes nothing of the row."
-
-    about: str = ""
-    "The kind of record, its peer and its need, as far as they can be told."
 
 
 def key_of(record: Record) -> str:
@@ -175,8 +165,6 @@ def key_of(record: Record) -> str:
         case ConfirmedRecord():
             parts = record.peer_did, record.need, hash_text(record.capability)
             return f"confirmed/{'/'.join(parts)}"
-        case StoreRecord():
-            return THIS_STORE
         case UsageRecord():
             return f"usage/{record.hash or '-'}"
         case _:
@@ -241,7 +229,7 @@ class Shelf:
             if key_of(record) != row.key:
                 raise RecordError("is stored under the key of another record")
         except RecordError as exc:
-            self._note(Damage(row.key, str(exc), described(row.key, row.value)))
+            self._note(Damage(row.key, str(exc)))
             return None
         return record
 
@@ -260,36 +248,8 @@ class Shelf:
             return
         self._damaged[damage.key] = damage
         logger.error(
-            "record damaged key=%r reason=%r about=%r",
-            damage.key[:200],
-            damage.reason[:200],
-            damage.about,
+            "record damaged key=%r reason=%r", damage.key[:200], damage.reason[:200]
         )
-
-
-def _value(cache: Rows, key: str) -> object:
-    """Return a row as it is stored; None if there is none, or it cannot be read."""
-    with suppress(RecordError):
-        return cache.get(key)
-    return None
-
-
-def described(key: str, value: object) -> str:
-    """Return the kind of a record that cannot be read, with its peer and its need.
-
-    Args:
-        value: The row as it is stored; None if that cannot be read, either.
-    """
-    kind, *parts = key.split("/")
-    fields = value.get("record") if isinstance(value, dict) else None
-    fields = fields if isinstance(fields, dict) else {}
-    # The peer is the fourth part of the keys of both roles.
-    named = parts[2] if kind == "agreement" and len(parts) > 3 else ""
-    peer = named or fields.get("peer_did") or fields.get("did") or ""
-    need = fields.get("need") or fields.get("task")
-    words = need.get("requirement", "") if isinstance(need, dict) else ""
-    said = [f"with {peer}"] * bool(peer) + [f"for {words!r:.120}"] * bool(words)
-    return " ".join([kind, *said])[:300]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,15 +297,11 @@ class StoreBase:
         """Open or make the store in a folder, or use a back end; `close` closes it."""
         self._limits = limits or StoreLimits()
         self._shelf = Shelf()
-        self.expected: str | None = None
-        "Id of the store that belongs to the home; None while nobody knows it."
-        self.safeguard: Safeguard | None = None
-        self._raw: StoreBackend = (
+        self._database: StoreBackend = (
             Database(place, lock_timeout=self._limits.lock_timeout)
             if isinstance(place, Path)
             else place
         )
-        self._database = self._raw
 
     def __enter__(self) -> Self:
         return self
@@ -385,111 +341,6 @@ class StoreBase:
             area: `agreement`, `half`, `peer`… Without other daemons the number stays.
         """
         return self._database.changes(area)
-
-    # The store itself, and its version
-
-    def identity(self) -> StoreRecord | None:
-        """Return the record of the store itself; None if it is new, or was emptied."""
-        return self._get(StoreRecord, THIS_STORE)
-
-    @property
-    def version(self) -> int:
-        """The version of its records; 0 if it is older than the record of it."""
-        found = self.identity()
-        return 0 if found is None else found.version
-
-    def identify(self, new_id: str, *, at: float) -> StoreRecord:
-        """Note that its records are of the present version, under its id.
-
-        Args:
-            new_id: Its id, if it has none.
-            at: Seconds since 1970.
-        """
-
-        def work(cache: Rows) -> StoreRecord:
-            found = self._shelf.get(cache, StoreRecord, THIS_STORE)
-            made = replace(found or StoreRecord(new_id, at, VERSION), version=VERSION)
-            if made != found:
-                self._shelf.put(cache, made)
-            return made
-
-        return self._database.write(work)
-
-    @property
-    def was_emptied(self) -> bool:
-        """True if the store lost what it held since the home noted its id."""
-        if self.expected is None:
-            return False
-        found = self.identity()
-        return found is None or found.id != self.expected
-
-    @property
-    def is_empty(self) -> bool:
-        """True if it holds nothing."""
-        return not self._database.read(lambda cache: cache.rows("", limit=1))
-
-    def all_keys(self) -> list[str]:
-        """Return the key of every row."""
-        return self._database.read(lambda cache: cache.keys(""))
-
-    def values(self, keys: Sequence[str]) -> dict[str, object]:
-        """Return rows as they are stored, without those that cannot be read."""
-
-        def work(cache: Rows) -> dict[str, object]:
-            found = {key: _value(cache, key) for key in keys}
-            return {key: value for key, value in found.items() if value is not None}
-
-        return self._database.read(work)
-
-    def put_all(self, records: Iterable[Record]) -> None:
-        """Store or replace records of any kind, in one transaction."""
-        every = list(records)
-
-        def work(cache: Rows) -> None:
-            for record in every:
-                self._shelf.put(cache, record)
-
-        self._database.write(work)
-
-    def refusals(self) -> dict[str, object]:
-        """Return the rows of the store that refuse something to a peer, by key."""
-
-        def work(cache: Rows) -> dict[str, object]:
-            every = (row for area in REFUSALS for row in cache.rows(area))
-            return {row.key: row.value for row in every if refuses(row.key, row.value)}
-
-        return self._raw.read(work)
-
-    def restore(self, rows: Mapping[str, object]) -> None:
-        """Put rows into the store as they were stored before."""
-
-        def work(cache: Rows) -> None:
-            for key, value in rows.items():
-                cache.set(key, value)
-
-        self._database.write(work)
-
-    def follow_sisters(self) -> None:
-        """Forget refusals that another daemon of the same store ended."""
-        file = self.safeguard
-        if file is None or not file.rows or self.was_emptied:
-            return
-
-        def work(cache: Rows) -> None:
-            # In the thread of the store, so that no other change comes in between.
-            held = {key: _value(cache, key) for key in file.rows}
-            file.drop(key for key, value in held.items() if not refuses(key, value))
-
-        self._raw.read(work)
-
-    def back_up(self, folder: Path) -> None:
-        """Copy everything into a new folder; see `StoreBackend.back_up`."""
-        self._raw.back_up(str(folder))
-
-    def follow(self, safeguard: Safeguard) -> None:
-        """Have refusals stand in a file of the home, too, and count from there."""
-        self.safeguard = safeguard
-        self._database = GuardedBackend.over(self._raw, safeguard)
 
     def first_time(self, names: Sequence[str], *, keep: float) -> bool:
         """Remember `names` for `keep` seconds, unless one of them is remembered.

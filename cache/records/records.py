@@ -21,12 +21,6 @@ from cache.errors import RecordError
 FORMAT = 1
 "Version of the envelope and of all records; raised when a meaning changes."
 
-VERSION = 1
-"""Version of the fields of all records, in `StoreRecord`.
-
-It is raised with a change for which `cache.migration` has a step; a new field with a
-default needs none."""
-
 MAX_RECORD = 16 * 1024 * 1024
 "Largest record as JSON, in bytes; a document has at most 256 KiB."
 
@@ -127,20 +121,6 @@ class Record:
         except ValidationError as exc:
             raise RecordError(f"{cls.kind} record: {_one_line(exc)}") from None
         return record
-
-
-@dataclass(frozen=True)
-class StoreRecord(Record, kind="store"):
-    """The store itself; there is one, and without it the store is new or was lost."""
-
-    id: Id
-    "A random id, which the home notes as well."
-
-    made: Seconds
-    "When it got the id, in seconds since 1970."
-
-    version: Count
-    "Version of its records; see `VERSION`."
 
 
 @dataclass(frozen=True)
@@ -414,15 +394,6 @@ def open_envelope(kind: type[R], key: str, envelope: object) -> R:
     Raises:
         RecordError: the format, kind, checksum or record is not as expected.
     """
-    return kind.from_json(open_value(kind, key, envelope))
-
-
-def open_value(kind: type[Record], key: str, envelope: object) -> dict[str, Any]:
-    """Return the fields of a record as they were stored, in whatever version.
-
-    Raises:
-        RecordError: the format, kind or checksum is not as expected.
-    """
     if not isinstance(envelope, dict) or envelope.keys() != {
         "format",
         "kind",
@@ -434,10 +405,10 @@ def open_value(kind: type[Record], key: str, envelope: object) -> dict[str, Any]
         raise RecordError(f"format {envelope['format']!r:.20}, expected {FORMAT}")
     if envelope["kind"] != kind.kind:
         raise RecordError(f"not of kind {kind.kind}")
-    value: dict[str, Any] = envelope["record"]
+    value = envelope["record"]
     if envelope["sha256"] != _checksum(kind.kind, key, value):
         raise RecordError("the checksum does not fit")
-    return value
+    return kind.from_json(value)
 
 
 def _checksum(kind: str, key: str, value: object) -> str:

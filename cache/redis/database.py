@@ -16,11 +16,9 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeVar
 
 from cache.errors import StoreFull, StoreUnavailable
-from cache.records.records import encode_json
 from cache.redis.place import RedisPlace
 from cache.redis.rows import (
     Command,
@@ -261,16 +259,6 @@ class RedisDatabase:
     def room(self) -> Room | None:
         """See `StoreBackend.room`: what `maxmemory` of the server leaves."""
         return self._in_thread(room_of)
-
-    def back_up(self, folder: str) -> None:
-        """See `StoreBackend.back_up`: one JSON object a line, with key and value."""
-        found = self.read(lambda cache: cache.rows(""))
-        part = Path(f"{folder}.part")
-        part.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (part / "rows.jsonl").open("w", encoding="ascii") as file:
-            for row in found:
-                file.write(encode_json({"key": row.key, "value": row.value}) + "\n")
-        part.rename(folder)
 
     def compact(self) -> tuple[int, int]:
         """See `StoreBackend.compact`; the server has no gaps to close."""

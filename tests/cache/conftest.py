@@ -27,7 +27,6 @@ BOTH = {
     "test_logs",
     "test_usage",
     "test_negotiations",
-    "test_safeguard",
     "test_store",
 }
 "Modules about what every store does."

@@ -45,7 +45,6 @@ from cache.records.records import (
     DocumentRecord,
     HalfRecord,
     RevocationRecord,
-    StoreRecord,
     UsageRecord,
     WithdrawnRecord,
 )
@@ -230,7 +229,7 @@ RECORDS = (
     *(SPEND, MODEL_CALL, ANSWER, KEY, REVOCATION, USAGE, CALL),
     *(WITHDRAWN, CONFIRMED),
     *LOG_RECORDS,
-    *(SUBSCRIPTION, FIRING, StoreRecord("5f5f", 1000.0, 1)),
+    *(SUBSCRIPTION, FIRING),
 )
 
 

@@ -28,7 +28,7 @@ from tests.e2e.house import house_in
 @contextmanager
 def full_disk(daemon: Daemon) -> Iterator[None]:
     """Let the file of a daemon's store grow no more; SQLite then says it is full."""
-    database = daemon.store._raw
+    database = daemon.store._database
     assert isinstance(database, Database)
 
     def limit(most: int) -> None:

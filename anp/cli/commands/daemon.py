@@ -97,13 +97,6 @@ def up(
         Path | None,
         Option(help="File that gets url and did as JSON when the daemon is ready."),
     ] = None,
-    new_store: Annotated[
-        bool,
-        Option(
-            "--new-store",
-            help="Go on with a store that lost what it held; blocks stay.",
-        ),
-    ] = False,
     background: Annotated[
         bool,
         Option("--background", help="Run it without this terminal; see `anpd logs`."),
@@ -166,7 +159,6 @@ def up(
             on_ready=on_ready,
             load=lambda: load_settings(settings, flags),
             on_config=set_logs,
-            new_store=new_store,
         )
     )
 

@@ -221,11 +221,6 @@ class Acceptor:
         """Hashes of the documents that are served at this moment."""
         return frozenset(served.half.hash for served in self._served.values())
 
-    @property
-    def in_use(self) -> list[tuple[HalfRecord, AgreementRecord | None]]:
-        """Our halves that are served at this moment, with their agreements if any."""
-        return [(one.half, one.agreement) for one in self._served.values()]
-
     async def retire(self, digest: str) -> None:
         """End the channels on a revision of `digest` that serves its peer no more.
 

@@ -260,8 +260,6 @@ class Enforcer:
             try:
                 found = await asyncio.to_thread(self._changes)
                 if found != seen:
-                    if seen is not None:
-                        await asyncio.to_thread(self._store.follow_sisters)
                     await self.recheck()
                     seen = found
             except CacheError:

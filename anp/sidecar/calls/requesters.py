@@ -138,11 +138,6 @@ class Requesters:
         """Hashes of the documents that open channels speak."""
         return frozenset(one.agreement.hash for one in self._open)
 
-    @property
-    def in_use(self) -> list[tuple[HalfRecord, AgreementRecord | None]]:
-        """Our halves on open channels, with their agreements."""
-        return [(one.half, one.agreement) for one in self._open]
-
     def retire(self, agreements: Collection[AgreementRecord]) -> None:
         """End the channels of other revisions than these, after their calls in flight.
 

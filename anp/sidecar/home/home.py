@@ -112,11 +112,6 @@ class Home:
         return self.path / "store"
 
     @property
-    def safeguard(self) -> Path:
-        """The file with the store's id and the owner's refusals, beside the store."""
-        return self.path / "safeguard.json"
-
-    @property
     def files(self) -> Path:
         """The folder of the files of tasks, encrypted; made with the first one."""
         return self.path / "files"

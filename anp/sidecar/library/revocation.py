@@ -369,12 +369,6 @@ class ProtocolDesk:
             for record in waiting
             if begins and (digest := _pending(record)) and digest.startswith(begins)
         }
-        # A store that was emptied does not know them any more.
-        pending |= {
-            digest
-            for digest in self._requesters.hashes | self._provider.hashes
-            if begins and digest.startswith(begins)
-        }
         try:
             found = {await asyncio.to_thread(find_hash, self._store, prefix)}
         except (HashPrefixError, StoreUnavailable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -20,7 +20,6 @@ from anp.sidecar.library.state import (
 )
 from anp.sidecar.offer.exposure import Exposure, misfit
 from cache.errors import HashPrefixError
-from cache.parts.shelf import key_of
 from cache.records.negotiations import NegotiationRecord
 from cache.records.records import (
     AgreementRecord,
@@ -248,10 +247,6 @@ class ProtocolDetails:
     "Runs of code before it was used."
 
 
-InUse = tuple[HalfRecord, AgreementRecord | None]
-"A half of ours on an open channel, and its agreement if there is one."
-
-
 def find_hash(store: Store, prefix: str) -> str:
     """Return the only hash that begins with `prefix`, of a text or a revocation.
 
@@ -278,19 +273,16 @@ class Library:
         store: Store,
         sandbox: Sandbox | None = None,
         exposure: Exposure | None = None,
-        in_use: Callable[[], Sequence[InUse]] = tuple,
     ) -> None:
         """Make the views.
 
         Args:
-            in_use: Returns what open channels use, for a store that was emptied.
             sandbox: Knows what is in quarantine; without it nothing is.
             exposure: Knows which capabilities can be called; without it all can.
         """
         self._store = store
         self._sandbox = sandbox
         self._exposure = exposure
-        self._in_use = in_use
 
     def page(
         self,
@@ -326,14 +318,6 @@ class Library:
             half = self._store.half(record.hash, record.role, record.revision)
             known = revocations.get(record.hash, ())
             found.append(self._agreement(Agreement, record, half, known))
-        if not after and self._store.was_emptied:
-            held = {key_of(record) for record in page.agreements}
-            # They go on in open channels, and can be revoked.
-            for half, used in self._in_use():
-                if used is not None and wanted(used) and key_of(used) not in held:
-                    held.add(key_of(used))
-                    known = revocations.get(used.hash, ())
-                    found.append(self._agreement(Agreement, used, half, known))
         if peer is None and role in {None, AgreementRole.PROVIDER.value}:
             found += [
                 self._unbound(half, revocations.get(half.hash, ()))

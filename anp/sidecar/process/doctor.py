@@ -22,7 +22,6 @@ from pathlib import Path
 from anp.errors import ConfigError
 from anp.extras import install_line, is_installed
 from anp.identity.address import is_loopback
-from anp.identity.dids import agent_name
 from anp.identity.keys import PrivateKey
 from anp.sidecar.attachments import AttachmentSpec, load_attachments
 from anp.sidecar.config.settings import Config
@@ -31,8 +30,6 @@ from anp.sidecar.minds.models import model_summary
 from anp.sidecar.peers.web_identity import certificate_state, server_tls
 from cache.condition import StoreFault, condition_of, fault_of
 from cache.errors import CacheError
-from cache.migration import outdated
-from cache.safeguard import Safeguard
 from cache.store import open_store
 
 # Asks the system for the time and the state of its clock.
@@ -324,12 +321,7 @@ def _files(config: Config | None) -> DoctorCheck:
 def _store(home: Home, config: Config) -> Iterator[DoctorCheck]:
     cache = config.cache
     folder = cache.path or home.store
-    try:
-        file = Safeguard(home.safeguard)
-    except CacheError as exc:
-        yield _store_fault(StoreFault.AWAY, str(exc), works=False)
-        return
-    if cache.url is None and not folder.exists() and file.is_new:
+    if cache.url is None and not folder.exists():
         yield DoctorCheck(name="store", text=f"{folder} is made at the first start")
         return
     name = str(cache.shown_url) if cache.url else str(folder)
@@ -337,9 +329,7 @@ def _store(home: Home, config: Config) -> Iterator[DoctorCheck]:
         with open_store(
             folder, url=cache.url, prefix=cache.prefix, ca_file=cache.ca_file
         ) as store:
-            store.expected = file.store
-            waiting = len(outdated(store, agent_name))
-            found = condition_of(store, thorough=not waiting)
+            found = condition_of(store, thorough=True)
             said = store.check_file() if store.is_shared else []
     except CacheError as exc:
         if home.is_running() and "in use" in str(exc):
@@ -356,12 +346,6 @@ def _store(home: Home, config: Config) -> Iterator[DoctorCheck]:
         return
     if found.fault is not None:
         yield _store_fault(found.fault, f"{name}: {found.text}", works=found.works)
-    if waiting:
-        yield DoctorCheck(
-            name="store",
-            text=f"{waiting} records are of an earlier version; the next `anpd up` "
-            "brings them to this one, and keeps a copy of the whole store beside it",
-        )
     if said:
         yield DoctorCheck(
             name="store",
@@ -381,24 +365,13 @@ def _store_fault(fault: StoreFault, text: str, *, works: bool) -> DoctorCheck:
             "start the server, or correct cache.url (docs/fleets.md); on disk, do "
             "as the text says",
         ),
-        StoreFault.EMPTIED: (
-            "who was allowed, what was agreed and spent is not known any more",
-            "restore the store from a backup (docs/operation.md), or go on without "
-            "what it held: anpd stop, then anpd up --new-store",
-        ),
-        StoreFault.RECORDS: (
-            "what they held is negotiated again at the next call; everything else is "
-            "used",
-            "nothing has to be done: they stay as they are, for the version of anpd "
-            "that wrote them",
-        ),
         StoreFault.FULL: (
             "agreements are used, but no new one can be kept",
             "free some space (`anpd protocols prune`), or set cache.path to a larger "
             "disk",
         ),
         StoreFault.DAMAGED: (
-            "without it nothing that was agreed can be used",
+            "what cannot be read is negotiated and paid for again",
             "restore the store from a backup, or stop anpd, move the folder aside "
             "and start anew (docs/operation.md)",
         ),
@@ -407,8 +380,7 @@ def _store_fault(fault: StoreFault, text: str, *, works: bool) -> DoctorCheck:
             "free some space, or set cache.path to a larger disk",
         ),
     }[fault]
-    is_bad = not works or fault is StoreFault.EMPTIED
-    level = Level.BAD if is_bad else Level.WARNING
+    level = Level.WARNING if works else Level.BAD
     return DoctorCheck(name="store", level=level, text=text, why=why, fix=fix)
 
 

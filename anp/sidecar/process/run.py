@@ -268,7 +268,6 @@ async def run_daemon(
     until: Callable[[ApiAddress], Awaitable[None]] | None = None,
     load: Callable[[], Config] | None = None,
     on_config: Callable[[Config], None] | None = None,
-    new_store: bool = False,
 ) -> None:
     """Run the daemon of `home` until SIGINT or SIGTERM, and then end it gracefully.
 
@@ -276,7 +275,6 @@ async def run_daemon(
         load: Reads the configuration again, for SIGHUP and `POST /v1/reload`.
         on_config: Told when a reload changed it.
         until: Run the daemon until this returns instead, and leave signals alone.
-        new_store: Go on with the store as it is, also if it lost what it held.
         ready_file: Gets `url` and `did` as JSON when peers can connect.
         on_ready: The same for people, with URL and DID, and the URLs of
             the A2A face and of the gateway, as `a2a` and `gateway`.
@@ -291,9 +289,7 @@ async def run_daemon(
     signals = Signals(on_end=home.remove_api)
     with home.lock():
         try:
-            daemon = Daemon(
-                home, config, load=load, on_config=on_config, new_store=new_store
-            )
+            daemon = Daemon(home, config, load=load, on_config=on_config)
         except StoreUnavailable as exc:
             raise CallError(ErrorKind.LOCAL_RESOURCE, str(exc)) from exc
 

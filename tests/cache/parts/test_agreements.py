@@ -306,7 +306,6 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
     tmp_path: Path, record: Record, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Store(tmp_path) as store:
-        store.identify("5f5f", at=1000.0)
         store.save_agreement(DOCUMENT, replace(HALF, revision=1), AGREEMENT)
         store.save_agreement(*trio(1))
         store.save_negotiation(NEGOTIATION)
@@ -360,7 +359,6 @@ def test_a_damaged_record_is_absent_logged_once_and_the_rest_unharmed(
     with Store(tmp_path) as store:
         for _ in range(2):
             present = {
-                "store": store.identity() is not None,
                 "document": store.document(DOCUMENT.hash) is not None,
                 "half": store.half(DOCUMENT.hash, AgreementRole.REQUESTER, 1)
                 is not None,

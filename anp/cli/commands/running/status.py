@@ -44,7 +44,6 @@ def status(context: Context, as_json: Json = False) -> None:
         "started": info["started"],
         "address": info["address"],
         "connected": linked,
-        "store": info["store"],
         "exposed": exposed,
         "attachments": info["attachments"],
         "waiting": [asdict(one) for one in waiting],
@@ -62,9 +61,6 @@ def _told(answer: dict[str, Any], waiting: list[Waiting]) -> Iterator[Line]:
     for one in answer["attachments"]:
         if not one["healthy"]:
             yield "attachment", f"{one['name']} is DOWN: {one['problem']}"
-    store = answer["store"]
-    if store["state"] != "ok":
-        yield "store", f"{store['state'].upper()}: {store['text']}"
     exposed = answer["exposed"]
     yield "exposed", exposed or "nothing (anpd attach, anpd expose)"
     if not waiting:

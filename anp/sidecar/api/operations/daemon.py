@@ -29,7 +29,7 @@ from anp.sidecar.api.table import (
 from anp.sidecar.calls.events import Event
 from anp.sidecar.config.offers import extensions
 from anp.sidecar.daemon import Daemon
-from anp.sidecar.health import HealthPart, Readiness, readiness, store_health
+from anp.sidecar.health import Readiness, readiness
 from anp.sidecar.library.state import view_of
 from anp.sidecar.minds.models import budget_limits
 from anp.sidecar.minds.spend import MAX_DAYS, Spend, first_day, spend_of
@@ -143,7 +143,6 @@ class Info:
     "Open connections to peers."
 
     sandbox: SandboxLevel
-    store: HealthPart
     attachments: Sequence[AttachedAgent]
 
 
@@ -218,7 +217,6 @@ class DaemonOperations:
                 level=isolation.level,
                 layers=[SandboxLayer(*layer) for layer in isolation.layers],
             ),
-            store=await store_health(daemon),
             attachments=[
                 AttachedAgent(
                     name=name,

@@ -32,7 +32,6 @@ from anp.sidecar.library.views import (
     PAGE,
     Agreement,
     Code,
-    InUse,
     Library,
     ProtocolDetails,
     UsageCounts,
@@ -183,9 +182,7 @@ class ProtocolOperations:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._store = daemon.store
-        self._library = Library(
-            daemon.store, daemon.sandbox, daemon.exposure, self._agreements_in_use
-        )
+        self._library = Library(daemon.store, daemon.sandbox, daemon.exposure)
         self._desk = ProtocolDesk(
             store=daemon.store,
             sandbox=daemon.sandbox,
@@ -381,9 +378,6 @@ class ProtocolOperations:
         if written is not None:
             return written
         return await asyncio.to_thread(self._library.details, prefix)
-
-    def _agreements_in_use(self) -> list[InUse]:
-        return [*self._daemon.binder.requesters.in_use, *self._daemon.provider.in_use]
 
     async def _peer(self, text: str | None) -> str | None:
         return None if text is None else await did_of(self._daemon, text)

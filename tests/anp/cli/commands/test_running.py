@@ -142,7 +142,6 @@ def test_status_tells_what_runs_and_what_waits(
         "version": "1",
         "started": 1.0,
         "address": "ws://x/#did:key:z",
-        "store": {"state": "degraded", "text": "it lost what it held"},
         "attachments": [{"name": "oven", "healthy": False, "problem": "no fire"}],
     }
     answer(waiting, "/v1/info", info)
@@ -161,7 +160,6 @@ def test_status_tells_what_runs_and_what_waits(
     lines = capsys.readouterr().out.splitlines()
     assert any(line.split() == ["connected", "bob"] for line in lines)
     assert any("oven is DOWN: no fire" in line for line in lines)
-    assert any("DEGRADED: it lost what it held" in line for line in lines)
     assert any("negotiation abc123" in line for line in lines)
 
 
