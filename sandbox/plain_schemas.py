@@ -335,8 +335,7 @@ _FORMS: Final[dict[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("anyOf", "allOf", "oneOf"), _are_schemas),
     **dict.fromkeys(("properties", "$defs"), _are_named_schemas),
     **dict.fromkeys(
-        ("title", "description", "format", "$comment"),
-        lambda value: type(value) is str,
+        ("title", "description", "format", "$comment"), lambda value: type(value) is str
     ),
     **dict.fromkeys(
         ("deprecated", "readOnly", "writeOnly"), lambda value: type(value) is bool
@@ -510,7 +509,5 @@ def _no_constant(name: str) -> Any:
 
 # Made once: `json.loads` with any option makes a new decoder for each call.
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_no_repeats,
-    parse_constant=_no_constant,
-    parse_float=read_number,
+    object_pairs_hook=_no_repeats, parse_constant=_no_constant, parse_float=read_number
 )

@@ -238,10 +238,7 @@ class Admission:
             silence=lambda guest: guest.waited(self.clock()),
             debt=lambda address: self._wasted.of(address, now=self.clock()),
         )
-        self._links = Shares[Guest](
-            links,
-            silence=lambda guest: guest.silence(),
-        )
+        self._links = Shares[Guest](links, silence=lambda guest: guest.silence())
         self._guests: dict[tuple[Any, ...], Guest] = {}
         self._connections = Pace(*CONNECTIONS)
         self._handshakes = Pace(*HANDSHAKES)
@@ -382,10 +379,7 @@ class _GuestSocket(socket.socket):
     """An accepted connection that gives its place back when it is closed."""
 
     def __init__(
-        self,
-        admission: Admission,
-        peername: Any,
-        made_of: tuple[int, int, int, int],
+        self, admission: Admission, peername: Any, made_of: tuple[int, int, int, int]
     ) -> None:
         super().__init__(*made_of)
         self._admission = admission

@@ -44,10 +44,7 @@ class Dialler:
     """Opens connections, to checked addresses where a peer named them."""
 
     def __init__(
-        self,
-        *,
-        tls: ssl.SSLContext | None = None,
-        addresses: Addresses | None = None,
+        self, *, tls: ssl.SSLContext | None = None, addresses: Addresses | None = None
     ) -> None:
         """Dial.
 

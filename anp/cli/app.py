@@ -39,10 +39,7 @@ def _root(
         level=logging.DEBUG if debug else logging.INFO,
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
     )
-    for noisy in (
-        *("httpx2", "httpcore2", "openai"),
-        *("asyncio", "uvicorn.error"),
-    ):
+    for noisy in (*("httpx2", "httpcore2", "openai"), *("asyncio", "uvicorn.error")):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 

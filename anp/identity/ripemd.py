@@ -92,12 +92,7 @@ _State = tuple[int, int, int, int, int]
 
 
 def _run_round(
-    state: _State,
-    words: list[int],
-    *,
-    shifts: tuple[int, ...],
-    function: int,
-    add: int,
+    state: _State, words: list[int], *, shifts: tuple[int, ...], function: int, add: int
 ) -> _State:
     a, b, c, d, e = state
     for word, shift in zip(words, shifts, strict=True):

@@ -294,13 +294,7 @@ class Receiver(SessionRecord):
             )
 
     def _update(
-        self,
-        step: Step,
-        session: Session,
-        sender: str,
-        *,
-        ref: int,
-        wall_now: datetime,
+        self, step: Step, session: Session, sender: str, *, ref: int, wall_now: datetime
     ) -> None:
         self._check_open(wall_now)
         if ref <= self._session_ref:
@@ -393,8 +387,7 @@ class Receiver(SessionRecord):
             one.chunk is not None for one in update.messages
         ):
             raise InteractionError(
-                InteractionFault.INVALID,
-                "a report has whole messages, each once",
+                InteractionFault.INVALID, "a report has whole messages, each once"
             )
         fresh = [
             message

@@ -47,12 +47,7 @@ class TaskState(StrEnum):
 
 
 TERMINAL: Final = frozenset(
-    {
-        TaskState.COMPLETED,
-        TaskState.FAILED,
-        TaskState.CANCELED,
-        TaskState.REJECTED,
-    }
+    {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}
 )
 "States that never change again."
 

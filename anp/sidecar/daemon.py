@@ -37,13 +37,7 @@ from anp.sidecar.telemetry.call_log import CallLog
 from anp.sidecar.telemetry.observer import Observer
 from anp.sidecar.telemetry.tracing import tracer_provider
 from anp.sidecar.telemetry.usage import UseCounter
-from anp.sidecar.wiring import (
-    make_calls,
-    make_code,
-    make_minds,
-    make_offer,
-    make_peers,
-)
+from anp.sidecar.wiring import make_calls, make_code, make_minds, make_offer, make_peers
 from anp.version import daemon_version
 from cache.condition import StoreWatch
 from cache.parts.agreements import Imported
@@ -165,9 +159,7 @@ class Daemon:
             groups=self.groups,
         )
         self.housekeeper = Housekeeper(
-            self.store,
-            lambda: configured_dids(self.config),
-            also=self._prune,
+            self.store, lambda: configured_dids(self.config), also=self._prune
         )
         self.events = EventHub()
         self.subscriptions = make_subscriptions(

@@ -70,7 +70,6 @@ def watch_daemon(
     metrics.watch("anpd_ready", lambda: {(): float(ready())})
     metrics.watch("anpd_start_time_seconds", lambda: {(): started})
     metrics.watch(
-        "anpd_config_last_reload_successful",
-        lambda: {(): float(not reload_failed())},
+        "anpd_config_last_reload_successful", lambda: {(): float(not reload_failed())}
     )
     metrics.watch("anpd_info", lambda: {(daemon_version(), isolation()): 1.0})

@@ -308,13 +308,7 @@ class EnvelopeWriter:
         )
 
     def write_long(
-        self,
-        header: bytes,
-        data: bytes,
-        *,
-        message_id: str,
-        iv: bytes,
-        unix_ns: int,
+        self, header: bytes, data: bytes, *, message_id: str, iv: bytes, unix_ns: int
     ) -> bytes:
         """Return what `write` returns for `header + data`.
 
@@ -359,11 +353,7 @@ class EnvelopeWriter:
         """Return all of a binary message that stands before its iv."""
         name = message_id.encode()
         return b"".join(
-            (
-                self._head,
-                _write_time_and_length(unix_ns // 1_000_000, len(name)),
-                name,
-            )
+            (self._head, _write_time_and_length(unix_ns // 1_000_000, len(name)), name)
         )
 
 

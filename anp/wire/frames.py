@@ -19,13 +19,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES128
 from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from anp.errors import ErrorCode, LocalError, PeerError
-from anp.wire.encrypted import (
-    IV_SIZE,
-    TAG_SIZE,
-    Envelope,
-    OpenData,
-    encode_base64,
-)
+from anp.wire.encrypted import IV_SIZE, TAG_SIZE, Envelope, OpenData, encode_base64
 from anp.wire.keys import SessionKeys
 
 _TYPE_SHIFT = 6

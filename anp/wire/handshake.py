@@ -54,11 +54,7 @@ from anp.wire.keys import derive_keys
 from anp.wire.messages import DestinationHello, Finished, Message, Response, SourceHello
 from anp.wire.meta_protocol import MetaProtocol, highest_version, is_readable
 from anp.wire.moment import Moment
-from anp.wire.outcome import (
-    HandshakeConfig,
-    NeedHelloReply,
-    NeedKeyCheck,
-)
+from anp.wire.outcome import HandshakeConfig, NeedHelloReply, NeedKeyCheck
 from anp.wire.proof import Identity, verify_hello
 from anp.wire.side import (
     CIPHER_SUITE,

@@ -135,9 +135,7 @@ _Text = Annotated[StrictStr, Field(min_length=1)]
 _Did = Annotated[StrictStr, AfterValidator(_check_did)]
 _Texts = tuple[StrictStr, ...]
 _Meta = Annotated[
-    MetaProtocol,
-    PlainValidator(MetaProtocol.from_json),
-    Field(alias="metaProtocol"),
+    MetaProtocol, PlainValidator(MetaProtocol.from_json), Field(alias="metaProtocol")
 ]
 
 

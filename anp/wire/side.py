@@ -27,19 +27,9 @@ from anp.wire.messages import (
 )
 from anp.wire.meta_protocol import MetaProtocol
 from anp.wire.moment import Moment
-from anp.wire.outcome import (
-    Event,
-    HandshakeCompleted,
-    HandshakeConfig,
-    HandshakeFailed,
-)
+from anp.wire.outcome import Event, HandshakeCompleted, HandshakeConfig, HandshakeFailed
 from anp.wire.proof import Identity, types_of
-from anp.wire.replay import (
-    EXTENSION_COUNTER,
-    SALT_SIZE,
-    counter_of,
-    first_iv,
-)
+from anp.wire.replay import EXTENSION_COUNTER, SALT_SIZE, counter_of, first_iv
 from negotiation.errors import JsonError
 from negotiation.strict_json import parse_json
 
@@ -184,11 +174,7 @@ class Handshake(ABC):
         self._goes_on(now)
 
     def key_checked(
-        self,
-        error: str | None,
-        *,
-        now: Moment,
-        code: ErrorCode = ErrorCode.NOT_ALLOWED,
+        self, error: str | None, *, now: Moment, code: ErrorCode = ErrorCode.NOT_ALLOWED
     ) -> None:
         """Answer `NeedKeyCheck`.
 

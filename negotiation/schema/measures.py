@@ -22,12 +22,7 @@ from negotiation.schema.plan import (
     Step,
     values_of,
 )
-from negotiation.schema.units import (
-    NUMBERS,
-    scale_between,
-    unit_of,
-    words_about,
-)
+from negotiation.schema.units import NUMBERS, scale_between, unit_of, words_about
 from negotiation.schema.values import alternatives, types_of
 from negotiation.schema.variants import Path
 

@@ -49,11 +49,7 @@ _METHODS = (
 SPECIAL_METHODS = frozenset(f"__{name}__" for name in _METHODS.split())
 "Methods that a class of the half may define (SANDBOX.md, list item 4)."
 
-CLASS_NAMES = SPECIAL_METHODS | {
-    "__doc__",
-    "_missing_",
-    "_generate_next_value_",
-}
+CLASS_NAMES = SPECIAL_METHODS | {"__doc__", "_missing_", "_generate_next_value_"}
 "Special names that a class body may bind: methods and a few others."
 
 MODULE_NAMES = frozenset(

@@ -31,13 +31,7 @@ def build_call(guard: str, arguments: list[ast.expr], node: ast.AST) -> ast.Call
     return ast.Call(function, arguments, [], **where)
 
 
-_OWN_SCOPE = (
-    ast.Lambda,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
+_OWN_SCOPE = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,11 +139,7 @@ class _Server:
         signal.set_wakeup_fd(waker)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._control.send(
-            {
-                "ready": os.getpid(),
-                "level": isolation.level,
-                "layers": isolation.layers,
-            }
+            {"ready": os.getpid(), "level": isolation.level, "layers": isolation.layers}
         )
         while True:
             readable, _, _ = select.select([self._control.fileno(), waking], [], [])

@@ -29,10 +29,7 @@ class Run(Protocol):
     """Runs a probe in a locked worker, and waits for its end."""
 
     def __call__(
-        self,
-        probe: Callable[[socket.socket, int], None],
-        *,
-        without_filter: bool,
+        self, probe: Callable[[socket.socket, int], None], *, without_filter: bool
     ) -> tuple[int, bytes]:
         """Return the exit code (minus the signal) and the bytes the probe sent."""
         ...

@@ -108,12 +108,7 @@ class Handshakes:
         return self._completed.popleft() if self._completed else None
 
     def dial(
-        self,
-        identity: Identity,
-        peer_did: str,
-        meta: MetaProtocol,
-        *,
-        now: Moment,
+        self, identity: Identity, peer_did: str, meta: MetaProtocol, *, now: Moment
     ) -> str:
         """Start one as requester and return its session id."""
         initiator = Initiator(
@@ -131,11 +126,7 @@ class Handshakes:
         return initiator.session_id
 
     def key_checked(
-        self,
-        session_id: str,
-        error: PeerError | None,
-        *,
-        now: Moment,
+        self, session_id: str, error: PeerError | None, *, now: Moment
     ) -> None:
         """Say whether the peer's DID owns its key; see `NeedPeerKeyCheck`."""
         handshake = self._handshake(session_id)
@@ -156,12 +147,7 @@ class Handshakes:
         self._pump(session_id, now=now)
 
     def refuse(
-        self,
-        session_id: str,
-        code: ErrorCode,
-        detail: str,
-        *,
-        now: Moment,
+        self, session_id: str, code: ErrorCode, detail: str, *, now: Moment
     ) -> None:
         """Refuse a hello with `code`."""
         accepting = self._accepting.get(session_id)
@@ -192,8 +178,7 @@ class Handshakes:
         refusal: PeerError | None = None
         if identity is None:
             refusal = PeerError(
-                ErrorCode.NOT_ALLOWED,
-                f"{hello.destination_did[:200]!r} {NOT_HERE}",
+                ErrorCode.NOT_ALLOWED, f"{hello.destination_did[:200]!r} {NOT_HERE}"
             )
         elif hello.session_id in self._dialing or hello.session_id in self._accepting:
             refusal = PeerError(ErrorCode.NOT_ALLOWED, "session id is in use")
@@ -229,10 +214,7 @@ class Handshakes:
         self._pump(hello.session_id, now=now)
 
     def receive(
-        self,
-        message: DestinationHello | Finished | Response,
-        *,
-        now: Moment,
+        self, message: DestinationHello | Finished | Response, *, now: Moment
     ) -> None:
         """Handle a message of one that is under way.
 

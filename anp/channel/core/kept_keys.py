@@ -87,10 +87,7 @@ class KeptKeys:
     """
 
     def __init__(
-        self,
-        config: LinkConfig,
-        output: LinkOutput,
-        channels: dict[str, OpenChannel],
+        self, config: LinkConfig, output: LinkOutput, channels: dict[str, OpenChannel]
     ) -> None:
         self.limits = config
         "May be replaced; what is open stays."

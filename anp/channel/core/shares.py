@@ -176,10 +176,7 @@ class Shares(Generic[T]):
 
     def _choose(self, places: list[Place[T]]) -> Place[T]:
         """Return the idlest place of the key that holds most; the oldest of equals."""
-        return max(
-            places,
-            key=lambda p: (self._held[p.listed, p.key], self._idle(p)),
-        )
+        return max(places, key=lambda p: (self._held[p.listed, p.key], self._idle(p)))
 
     def _idlest(self, places: list[Place[T]], key: str, what: str) -> Place[T]:
         least = self._debt(key) + self.limits.patience

@@ -114,10 +114,7 @@ def _time(at: float | None, nothing: str) -> str:
 
 
 def revoke(
-    context: Context,
-    name: CallerName,
-    gateway: Gateway = False,
-    as_json: Json = False,
+    context: Context, name: CallerName, gateway: Gateway = False, as_json: Json = False
 ) -> None:
     """Make the token of a caller worthless, at once."""
     from anp.sidecar.a2a.door.tokens import token_book

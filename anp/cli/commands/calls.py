@@ -46,8 +46,7 @@ def list_calls(
     peer: Annotated[str, Option(help="Only with this peer.")] = "",
     capability: Annotated[str, Option(help="Only of this capability.")] = "",
     protocol: Annotated[
-        str,
-        Option(help="Only through this one: URI, hash or its beginning."),
+        str, Option(help="Only through this one: URI, hash or its beginning.")
     ] = "",
     outcome: Annotated[
         str, Option(help="Only with this outcome; failed is all but good ones.")
@@ -98,12 +97,7 @@ def list_calls(
     notes = [] if more is None else [f"next page: the same command with --after {more}"]
     answer = {"calls": found, "next": more}
     print_list(
-        answer,
-        found,
-        columns,
-        as_json=as_json,
-        notes=notes,
-        names=client.peer_names,
+        answer, found, columns, as_json=as_json, notes=notes, names=client.peer_names
     )
 
 

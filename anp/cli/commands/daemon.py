@@ -214,8 +214,7 @@ def call(
         ),
     ] = None,
     capability: Annotated[
-        str | None,
-        Option(help="Name of the capability that NEED means in words."),
+        str | None, Option(help="Name of the capability that NEED means in words.")
     ] = None,
     timeout: Annotated[float | None, Option(help="Seconds for the whole call.")] = None,
     input_schema: Annotated[Path | None, Option()] = None,
@@ -223,8 +222,7 @@ def call(
     trust_first_use: Annotated[bool, Option("--trust-first-use")] = False,
     mode: Annotated[str, Option(help="auto, protocol or natural-language.")] = "auto",
     protocol: Annotated[
-        str | None,
-        Option(help="URI of the published or built-in protocol to use."),
+        str | None, Option(help="URI of the published or built-in protocol to use.")
     ] = None,
     idempotency_key: Annotated[
         str | None,

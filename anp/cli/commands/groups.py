@@ -158,11 +158,7 @@ def decline(context: Context, group: GroupId, as_json: Json = False) -> None:
 
 @groups_app.command("apply")
 def apply(
-    context: Context,
-    hub: Peer,
-    group: GroupId,
-    text: Words = "",
-    as_json: Json = False,
+    context: Context, hub: Peer, group: GroupId, text: Words = "", as_json: Json = False
 ) -> None:
     """Ask to join a group of others, whose hub is PEER."""
     body = {"hub": hub, "group": group, "text": text}

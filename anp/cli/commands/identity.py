@@ -249,9 +249,7 @@ def _key(path: Path, kind: KeyKind) -> PrivateKey:
     return PrivateKey.create(path, kind)
 
 
-def _identities(
-    settings: Settings,
-) -> tuple[PrivateKey, Identities, OwnWeb | None]:
+def _identities(settings: Settings) -> tuple[PrivateKey, Identities, OwnWeb | None]:
     from anp.identity.keys import PrivateKey
     from anp.sidecar.peers.web_identity import load_own_web, make_identities
 

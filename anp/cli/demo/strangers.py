@@ -21,10 +21,7 @@ class Stranger:
 
 
 STRANGERS: Final[Sequence[Stranger]] = (
-    Stranger(
-        "reads a file of yours",
-        'secrets = open("/etc/passwd").read()\n',
-    ),
+    Stranger("reads a file of yours", 'secrets = open("/etc/passwd").read()\n'),
     Stranger(
         "takes all the memory",
         """\

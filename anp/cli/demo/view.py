@@ -32,10 +32,7 @@ def find_example(name: str, package: Path | None = None) -> Path:
         CallError: LOCAL_RESOURCE, it is in neither place.
     """
     here = package or Path(__file__).resolve().parent
-    for path in (
-        here / "examples" / name,
-        here.parents[2] / "examples" / name,
-    ):
+    for path in (here / "examples" / name, here.parents[2] / "examples" / name):
         if path.is_file():
             return path
     raise CallError(

@@ -107,11 +107,7 @@ def make_document(
         "authentication": ids,
         "assertionMethod": ids,
         "service": [
-            {
-                "id": f"{did.text}#anpd",
-                "type": SERVICE_TYPE,
-                "serviceEndpoint": url,
-            }
+            {"id": f"{did.text}#anpd", "type": SERVICE_TYPE, "serviceEndpoint": url}
         ],
     }
     if binding_key is None:

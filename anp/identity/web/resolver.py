@@ -11,12 +11,7 @@ from dataclasses import dataclass
 
 from anp.errors import ErrorCode, PeerError
 from anp.identity.dids import WEB_METHODS
-from anp.identity.public_keys import (
-    KeyFormatError,
-    KeyKind,
-    PublicKey,
-    key_of_bytes,
-)
+from anp.identity.public_keys import KeyFormatError, KeyKind, PublicKey, key_of_bytes
 from anp.identity.web.documents import MAX_DOCUMENT, DidDocument, parse_document
 from anp.identity.web.fetcher import JSON_TYPES, Fetcher
 from anp.identity.web.guard import FetchError

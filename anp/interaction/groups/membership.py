@@ -429,12 +429,7 @@ class GroupMachine:
         )
 
     def _join(
-        self,
-        step: HubStep,
-        member: Member,
-        act: GroupAct,
-        ticket: Ticket,
-        asked: Asked,
+        self, step: HubStep, member: Member, act: GroupAct, ticket: Ticket, asked: Asked
     ) -> None:
         number = self.group.last + 1
         history = self.group.policy.history
@@ -579,12 +574,7 @@ class GroupMachine:
         epoch = self.group.epoch + 1
         self.group = replace(self.group, members=tuple(members), epoch=epoch)
 
-    def _add(
-        self,
-        step: HubStep,
-        content: Membership,
-        asked: Asked,
-    ) -> None:
+    def _add(self, step: HubStep, content: Membership, asked: Asked) -> None:
         """Make the event of a change of members."""
         self._put(step, GroupPost(group=self.group.id, content=content), asked)
 

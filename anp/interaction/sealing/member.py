@@ -15,11 +15,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from anp.interaction.sealing.encoding import SealingMeans, invalid
-from anp.interaction.sealing.epoch import (
-    OpenedMessage,
-    SealedEpoch,
-    SealedMessage,
-)
+from anp.interaction.sealing.epoch import OpenedMessage, SealedEpoch, SealedMessage
 from anp.interaction.sealing.errors import SealingError, SealingFault, Suspicion
 from anp.interaction.sealing.membership import (
     ChangeKind,

@@ -93,11 +93,7 @@ class _Invalid(Exception):
 
 
 def read_message(
-    data: bytes,
-    *,
-    max_size: int,
-    wall_now: datetime,
-    version: str = ENVELOPE_VERSION,
+    data: bytes, *, max_size: int, wall_now: datetime, version: str = ENVELOPE_VERSION
 ) -> EnvelopeMessage:
     """Read one message (ENV-6).
 

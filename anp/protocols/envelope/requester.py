@@ -280,11 +280,7 @@ class EnvelopeRequester(CallingSide, Side):
     ) -> None:
         self._events.append(
             CallRefused(
-                call.call_id,
-                code,
-                message,
-                may_have_run=may_have_run,
-                by_peer=False,
+                call.call_id, code, message, may_have_run=may_have_run, by_peer=False
             )
         )
 

@@ -16,10 +16,7 @@ class EnvelopeLine(SessionLine):
     """Reads and writes the messages of one channel."""
 
     def __init__(
-        self,
-        limits: WrittenLimits,
-        parties: Parties,
-        clock: Callable[[], datetime],
+        self, limits: WrittenLimits, parties: Parties, clock: Callable[[], datetime]
     ) -> None:
         """Begin on a channel.
 

@@ -18,12 +18,7 @@ from anp.interaction.elements import (
     Task,
 )
 from anp.interaction.states import MAX_STATE, TaskState, is_legal
-from anp.protocols.envelope.session_words import (
-    MODES,
-    PURPOSES,
-    ROLES,
-    SessionEntry,
-)
+from anp.protocols.envelope.session_words import MODES, PURPOSES, ROLES, SessionEntry
 from anp.protocols.fields import MAX_ITEMS, MAX_PARTIES, Fields, invalid
 from negotiation.strict_json import Json
 

@@ -265,9 +265,7 @@ def _task_create(
 ) -> Operation:
     task = read_task(fields, id=message.message_id, session=session)
     named = "" if action == SessionAction.TASK else action
-    return TaskCreate(
-        task=replace(task, capability=named, state=TaskState.REQUESTED),
-    )
+    return TaskCreate(task=replace(task, capability=named, state=TaskState.REQUESTED))
 
 
 # Answers to a request that began a task.

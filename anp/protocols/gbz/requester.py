@@ -86,9 +86,7 @@ class GbzRequester(CallingSide, GbzSide):
             raise MisuseError(f"the call id {call.call_id} is in use")
         if len(self._calls) >= self._limits.max_asked:
             self._refused(
-                call.call_id,
-                Refusal.TOO_MANY,
-                f"{len(self._calls)} calls already wait",
+                call.call_id, Refusal.TOO_MANY, f"{len(self._calls)} calls already wait"
             )
             return
         talk = self._open_talk(wall_now, now)

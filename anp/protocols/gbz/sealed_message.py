@@ -11,13 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from anp.interaction.elements import (
-    Message,
-    MessagePurpose,
-    Part,
-    PartKind,
-    SenderRole,
-)
+from anp.interaction.elements import Message, MessagePurpose, Part, PartKind, SenderRole
 from anp.protocols.fields import Fields, invalid
 from anp.protocols.gbz.reader import read_message
 from anp.protocols.gbz.writer import json_bytes, written_message

@@ -229,11 +229,7 @@ class GbzSide(WrittenSide):
         write_frame(operation, MAX_REF, max_size=self._limits.max_message)
 
     def _message(
-        self,
-        talk: Talk,
-        task: str,
-        parts: tuple[Part, ...],
-        **more: Any,
+        self, talk: Talk, task: str, parts: tuple[Part, ...], **more: Any
     ) -> Message:
         """Return a message of ours with a new id."""
         conversation = talk.conversation

@@ -218,9 +218,7 @@ def written_update(update: TaskUpdate) -> dict[str, Any]:
         }
     else:
         value |= {"state": content.state} | given_fields(
-            code=content.code,
-            reason=content.reason,
-            mayHaveRun=content.may_have_run,
+            code=content.code, reason=content.reason, mayHaveRun=content.may_have_run
         )
     if update.at is not None:
         value["stateChangedAt"] = write_timestamp(update.at)
@@ -274,16 +272,8 @@ def write_data(part: Part) -> dict[str, Any]:
         for name, value in part.metadata.items()
         if name != "encoding" or value not in ENCODINGS
     } | given_fields(
-        encoding=encoding,
-        name=part.name,
-        sha256=part.sha256,
-        continued=part.continued,
+        encoding=encoding, name=part.name, sha256=part.sha256, continued=part.continued
     )
     if part.size is not None:
         metadata["size"] = part.size
-    return {
-        **part.extra,
-        "type": media_type,
-        "metadata": metadata,
-        "payload": payload,
-    }
+    return {**part.extra, "type": media_type, "metadata": metadata, "payload": payload}

@@ -404,10 +404,7 @@ class A2aDesk(ABC):
 
     async def _view(self, known: KnownTask) -> A2aView:
         return A2aView(
-            known.id,
-            await self._context(known),
-            name=known.task.id,
-            files=self._files,
+            known.id, await self._context(known), name=known.task.id, files=self._files
         )
 
 

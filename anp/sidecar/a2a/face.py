@@ -254,8 +254,7 @@ class A2aFace:
             data += chunk
             if len(data) > self._max_body:
                 raise A2aError(
-                    A2aFault.TOO_LARGE,
-                    f"a request has at most {self._max_body} bytes",
+                    A2aFault.TOO_LARGE, f"a request has at most {self._max_body} bytes"
                 )
         return bytes(data)
 

@@ -89,11 +89,7 @@ class OwnDesk(A2aDesk):
             if log is None:
                 # The session and its first task are one write.
                 log = await self._sessions.join(
-                    session,
-                    own=self._own,
-                    sender=caller.id,
-                    ref=opening,
-                    first=create,
+                    session, own=self._own, sender=caller.id, ref=opening, first=create
                 )
             else:
                 await self._sessions.apply(log, create)

@@ -397,10 +397,7 @@ class PushDesk:
         target = conversation.pushes[one.task, one.name]
         version = A2aVersion(target.version)
         view = A2aView(
-            one.known,
-            conversation.session.id,
-            name=one.task,
-            files=self._signer.issuer,
+            one.known, conversation.session.id, name=one.task, files=self._signer.issuer
         )
         async for event in self._told(one.log, target.told):
             for _ in view.take(event):

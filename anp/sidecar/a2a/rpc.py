@@ -23,13 +23,7 @@ from anp.protocols.a2a.reader import (
     read_push_set,
     read_send,
 )
-from anp.protocols.a2a.words import (
-    METHODS,
-    A2aError,
-    A2aFault,
-    A2aMethod,
-    A2aVersion,
-)
+from anp.protocols.a2a.words import METHODS, A2aError, A2aFault, A2aMethod, A2aVersion
 from anp.protocols.a2a.writer import (
     write_page,
     write_push,
@@ -58,9 +52,7 @@ class A2aRpc:
     """Answers the requests of callers."""
 
     def __init__(
-        self,
-        desk: A2aDesk,
-        card: Callable[[A2aCaller], Awaitable[dict[str, Any]]],
+        self, desk: A2aDesk, card: Callable[[A2aCaller], Awaitable[dict[str, Any]]]
     ) -> None:
         """Make it.
 

@@ -147,11 +147,7 @@ def make_app(
         return JSONResponse(await asyncio.to_thread(document))
 
     app = Starlette(
-        routes=[
-            Route("/v1/openapi.json", described),
-            *routes_of(operations),
-            *more,
-        ],
+        routes=[Route("/v1/openapi.json", described), *routes_of(operations), *more],
         exception_handlers={HTTPException: http_problem, Exception: http_problem},
     )
     app.router = NounRouter(app.router.routes)

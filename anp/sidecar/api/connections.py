@@ -226,12 +226,7 @@ class DoorConfig(uvicorn.Config):
     """The web server's configuration for one door, with the shares of its clients."""
 
     def __init__(
-        self,
-        app: Any,
-        *,
-        name: str,
-        limits: ConnectionLimits,
-        **more: Any,
+        self, app: Any, *, name: str, limits: ConnectionLimits, **more: Any
     ) -> None:
         """Make it.
 

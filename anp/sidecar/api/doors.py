@@ -91,10 +91,7 @@ async def serve_api(daemon: Daemon) -> AsyncIterator[Doors]:
                     port = tcp.getsockname()[1]
                     session = partial(dashboard.admits, port=port)
                     door = Door(
-                        port=port,
-                        token=token,
-                        owner_token=owner_token,
-                        session=session,
+                        port=port, token=token, owner_token=owner_token, session=session
                     )
 
                     async def of_port() -> ASGIApp:

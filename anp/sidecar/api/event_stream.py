@@ -29,10 +29,7 @@ HEARTBEAT: Final = 15.0
 def frame_of(event: Event) -> bytes:
     """Return the bytes of an event in a stream."""
     text = write_json(
-        event,
-        ensure_ascii=True,
-        separators=(",", ":"),
-        default=_jsonable,
+        event, ensure_ascii=True, separators=(",", ":"), default=_jsonable
     )
     return f"id: {event.number}\nevent: {event.type}\ndata: {text}\n\n".encode()
 

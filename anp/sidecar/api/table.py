@@ -277,7 +277,7 @@ def check_scope(request: Request, needed: LocalScope, *, what: str) -> None:
         return
     how = {
         LocalScope.OWNER: "use the command line as the daemon's user, or the "
-        "dashboard; both show the token in owner.json of the daemon's home",
+        "dashboard; both show the token in owner.json of the daemon's home"
     }.get(needed, "send Authorization: Bearer with a token of this daemon")
     raise ApiError(
         403,

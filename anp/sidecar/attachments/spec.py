@@ -443,10 +443,7 @@ def read_environment(
 
 
 def read_secret(
-    source: str,
-    environ: Mapping[str, str] = os.environ,
-    *,
-    folder: Path | None = None,
+    source: str, environ: Mapping[str, str] = os.environ, *, folder: Path | None = None
 ) -> str:
     """Return the secret that `env:NAME` or `file:PATH` holds; may block.
 

@@ -386,10 +386,7 @@ class SupervisedAttachment(ABC):
                 return
             self._changed()
             deaths = 0 if loop.time() - began > times.stable_after else deaths
-            wait = min(
-                times.min_backoff * 2 ** min(deaths, 16),
-                times.max_backoff,
-            )
+            wait = min(times.min_backoff * 2 ** min(deaths, 16), times.max_backoff)
             deaths += 1
             logger.warning(
                 "attachment down name=%s problem=%r restart_in=%.1f",

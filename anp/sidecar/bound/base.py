@@ -127,10 +127,7 @@ class BoundChannel(Answers):
         """
         if self.agreement is not None:
             self.agreement = await asyncio.to_thread(
-                self._common.store.set_tests,
-                self.agreement,
-                tests,
-                state=state,
+                self._common.store.set_tests, self.agreement, tests, state=state
             )
 
     async def _read(self, first: Sequence[FrameReceived] = ()) -> None:

@@ -352,9 +352,7 @@ class ProviderCases:
         return {TESTS_KEY: kept}
 
     async def answer(
-        self,
-        request: bytes,
-        send: Callable[[bytes], Awaitable[None]] | None = None,
+        self, request: bytes, send: Callable[[bytes], Awaitable[None]] | None = None
     ) -> bytes:
         """Answer a test request with the real half, on fixtures.
 

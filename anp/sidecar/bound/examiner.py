@@ -67,11 +67,7 @@ class ThinkOnChannel(Interface):
 class Examiner:
     """Asks the model about the messages of one channel, within limits."""
 
-    def __init__(
-        self,
-        think: ThinkOnChannel,
-        limits: DialogueLimits,
-    ) -> None:
+    def __init__(self, think: ThinkOnChannel, limits: DialogueLimits) -> None:
         """Make the examiner.
 
         Args:
@@ -277,10 +273,7 @@ async def _shown_case(number: int, case: TestCase, protocol: Protocol) -> ShownM
 
 
 async def _shown(
-    title: str,
-    kind: Literal["request", "response"],
-    data: bytes,
-    protocol: Protocol,
+    title: str, kind: Literal["request", "response"], data: bytes, protocol: Protocol
 ) -> ShownMessages:
     """Return a message as its values, and its bytes where they are not JSON."""
     from negotiation.llm.assess import ShownMessages

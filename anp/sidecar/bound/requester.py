@@ -210,9 +210,7 @@ class BoundRequester(BoundChannel):
             self._tell(exchange, SignalKind.CANCEL)
             name = "the call's timeout" if terms.given else "call.timeout"
             raise CallError(
-                ErrorKind.TIMEOUT,
-                no_answer(left, name),
-                may_have_run=True,
+                ErrorKind.TIMEOUT, no_answer(left, name), may_have_run=True
             ) from None
         finally:
             self._pending.remove(exchange.message_id)

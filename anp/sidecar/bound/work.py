@@ -23,19 +23,8 @@ from anp.channel.core.traffic import FrameTooLarge
 from anp.errors import CallError
 from anp.identity.dids import canonical_did
 from anp.sidecar.attachments.attachment import Progress
-from anp.sidecar.bound.kept_answers import (
-    CallName,
-    KeptAnswer,
-    KeptAnswers,
-    State,
-)
-from anp.sidecar.bound.signs import (
-    LEFT_OUT,
-    MAX_WORDS,
-    CallSign,
-    number_in,
-    sign_of,
-)
+from anp.sidecar.bound.kept_answers import CallName, KeptAnswer, KeptAnswers, State
+from anp.sidecar.bound.signs import LEFT_OUT, MAX_WORDS, CallSign, number_in, sign_of
 from anp.sidecar.bound.updates import UpdateSink
 from anp.sidecar.offer.call_times import CallTimes
 from anp.wire.frames import ProtocolType
@@ -274,11 +263,7 @@ class ServedWork:
     """The extension on one channel on which we serve a peer."""
 
     def __init__(
-        self,
-        channel: Channel,
-        binding: str,
-        desk: WorkDesk,
-        dialogue: Refuser,
+        self, channel: Channel, binding: str, desk: WorkDesk, dialogue: Refuser
     ) -> None:
         """Begin on a channel that is bound.
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from anp.sidecar.config.setting_types import (
-    Bytes,
-    Count,
-    ProtocolUri,
-    Seconds,
-    Section,
-)
+from anp.sidecar.config.setting_types import Bytes, Count, ProtocolUri, Seconds, Section
 
 TASK_PROTOCOLS: Final = (
     "urn:anpd:gbz-185.6:1",

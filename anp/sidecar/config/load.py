@@ -83,11 +83,7 @@ def load_config(
     if config_file is not None and not config_file.is_file():
         raise ConfigError(f"config: no such file: {config_file}; see --config")
     files = config_files(
-        home,
-        home_given=home_given,
-        config_file=config_file,
-        cwd=cwd,
-        environ=environ,
+        home, home_given=home_given, config_file=config_file, cwd=cwd, environ=environ
     )
     for path in files:
         _merge(merged, sources, _read(path))

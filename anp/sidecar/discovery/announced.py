@@ -18,11 +18,7 @@ from anp.errors import AnpError, PeerError
 from anp.identity.dids import agent_name, is_web_did
 from anp.identity.resolver import Resolver
 from anp.sidecar.calls.call import CallRequest, CallResult
-from anp.sidecar.discovery.announcement import (
-    Announcement,
-    read_announcement,
-    verify,
-)
+from anp.sidecar.discovery.announcement import Announcement, read_announcement, verify
 from anp.sidecar.discovery.registry import FIND
 from negotiation.errors import NegotiationError
 from negotiation.need import Need

@@ -19,11 +19,7 @@ from anp.identity.dids import agent_name, same_agent
 from anp.identity.resolver import Resolver
 from anp.sidecar.attachments import AttachmentSpec, ToolError
 from anp.sidecar.config.registry import RegistryConfig
-from anp.sidecar.discovery.announcement import (
-    Announcement,
-    read_announcement,
-    verify,
-)
+from anp.sidecar.discovery.announcement import Announcement, read_announcement, verify
 from negotiation.need import Capability
 from sandbox.pool.shares import Rank, Share, current_share
 

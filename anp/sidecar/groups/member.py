@@ -14,10 +14,7 @@ from anp.interaction.elements import Message
 from anp.interaction.errors import InteractionError, InteractionFault, fault_of
 from anp.interaction.groups.elements import Group, GroupState
 from anp.interaction.groups.member_copy import CopyEvent
-from anp.interaction.groups.member_state import (
-    MemberState,
-    StoredMember,
-)
+from anp.interaction.groups.member_state import MemberState, StoredMember
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,
     GroupFetch,

@@ -237,9 +237,7 @@ class GroupService(GroupReception):
                 )
             )
         content = Membership(
-            act=GroupAct.APPLY,
-            member=Party(id=own, address=self._own_url()),
-            text=text,
+            act=GroupAct.APPLY, member=Party(id=own, address=self._own_url()), text=text
         )
         try:
             ack = await known.ask(

@@ -11,11 +11,7 @@ from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group
 from anp.interaction.groups.hub_records import Ticket
 from anp.interaction.groups.member_copy import GroupCopy
-from anp.interaction.groups.member_state import (
-    MemberState,
-    StoredMember,
-    why_no_member,
-)
+from anp.interaction.groups.member_state import MemberState, StoredMember, why_no_member
 from anp.interaction.groups.operations import GroupAct, Membership
 from anp.sidecar.groups.log import GroupLog
 

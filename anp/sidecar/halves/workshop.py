@@ -121,11 +121,7 @@ class HalfTrial:
     async def check(self, side: Side) -> Findings:
         """Check the half as every half is checked (`check_half`)."""
         return await check_half(
-            self.half,
-            self.document,
-            side,
-            runner=self.runner,
-            validator=self.validator,
+            self.half, self.document, side, runner=self.runner, validator=self.validator
         )
 
 

@@ -78,9 +78,7 @@ class McpMount:
         try:
             # Half a second that no call of a peer should have to wait for.
             await asyncio.to_thread(_import)
-            from mcp.server.streamable_http_manager import (
-                StreamableHTTPSessionManager,
-            )
+            from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
             from anp.sidecar.mcp.local_api import LocalApi
             from anp.sidecar.mcp.server import make_server

@@ -19,13 +19,7 @@ from typing import Any, Final
 from anp.errors import AnpError, CallError, ErrorKind
 from anp.identity.dids import agent_name
 from anp.interaction.conversation import Conversation
-from anp.interaction.elements import (
-    Message,
-    MessagePurpose,
-    Part,
-    SenderRole,
-    Task,
-)
+from anp.interaction.elements import Message, MessagePurpose, Part, SenderRole, Task
 from anp.interaction.errors import InteractionError
 from anp.interaction.plan import (
     MAX_CANDIDATES,

@@ -94,10 +94,7 @@ class Signals:
     """
 
     def __init__(
-        self,
-        *,
-        on_end: Callable[[], None],
-        end: Callable[[int], object] = os._exit,
+        self, *, on_end: Callable[[], None], end: Callable[[int], object] = os._exit
     ) -> None:
         self._on_end = on_end
         self._end = end

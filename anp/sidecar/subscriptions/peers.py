@@ -217,10 +217,7 @@ class PeerSubscriptions:
             created=now,
             watcher=Watcher.FOR_PEER,
             order=Order(
-                peer=peer,
-                capability=task.capability,
-                give=give,
-                task=whole.get("task"),
+                peer=peer, capability=task.capability, give=give, task=whole.get("task")
             ),
             given=given,
             log=log,
@@ -391,9 +388,7 @@ class GivenSubscriptions:
                 changed = replace(kept, state=state, reason=kept.reason or reason)
                 try:
                     stored = await self._book.save(
-                        changed,
-                        runs=() if run is None else (run,),
-                        now=self._clock(),
+                        changed, runs=() if run is None else (run,), now=self._clock()
                     )
                     self._tell(kept, stored, run)
                     return stored

@@ -19,14 +19,7 @@ from anp.sidecar.minds.minds import Think
 from anp.sidecar.offer.gate import Gate
 from anp.sidecar.offer.task_arguments import contents_of
 from anp.sidecar.offer.ways import WayIn
-from anp.sidecar.tasks.choice import (
-    Choice,
-    Chosen,
-    NoSkill,
-    Reach,
-    Wanted,
-    read_reach,
-)
+from anp.sidecar.tasks.choice import Choice, Chosen, NoSkill, Reach, Wanted, read_reach
 from negotiation.errors import MindError
 from negotiation.mind import Offer
 from negotiation.natural import arguments_for, read_natural_request, text_argument

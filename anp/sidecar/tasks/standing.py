@@ -125,11 +125,7 @@ class Standing:
 
 
 def _mark(
-    marks: dict[str, dict[str, int]],
-    agent: str,
-    log: str,
-    there: bool,
-    count: int = 0,
+    marks: dict[str, dict[str, int]], agent: str, log: str, there: bool, count: int = 0
 ) -> None:
     if there:
         marks.setdefault(agent, {})[log] = count

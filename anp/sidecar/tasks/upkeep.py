@@ -84,8 +84,7 @@ class Upkeep:
         """Drop the sessions and contents that are older than the owner wants."""
         before = time.time() - self._config.keep_content_days * DAY
         gone = await self._sessions.room.prune(
-            older_than=time.time() - self._config.keep_days * DAY,
-            content_before=before,
+            older_than=time.time() - self._config.keep_days * DAY, content_before=before
         )
         await self._files.prune(before=before)
         if gone:

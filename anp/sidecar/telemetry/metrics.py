@@ -190,9 +190,7 @@ FAMILIES: Final[tuple[Family, ...]] = (
         text="Log lines that were not written, because many of the same cause were.",
     ),
     Family(
-        name="anpd_ready",
-        kind="gauge",
-        text="1 while /readyz answers 200, else 0.",
+        name="anpd_ready", kind="gauge", text="1 while /readyz answers 200, else 0."
     ),
     Family(
         name="anpd_config_last_reload_successful",

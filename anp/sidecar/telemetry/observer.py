@@ -19,12 +19,7 @@ from types import TracebackType
 from typing import Final
 
 from opentelemetry.context import Context
-from opentelemetry.trace import (
-    INVALID_SPAN,
-    Span,
-    SpanKind,
-    TracerProvider,
-)
+from opentelemetry.trace import INVALID_SPAN, Span, SpanKind, TracerProvider
 
 from anp.errors import CallError, ErrorKind
 from anp.sidecar.telemetry.call_entry import RUNNING, CallEntry, Direction
@@ -251,10 +246,7 @@ class Observer:
         if role == "requester":
             self.looked_up("miss")
         attributes = {"anp.peer": peer_did, "anp.role": role}
-        with (
-            self.flights,
-            self._span("anp.negotiate", attributes) as span,
-        ):
+        with self.flights, self._span("anp.negotiate", attributes) as span:
             seen = NegotiationSeen(span)
             try:
                 yield seen
@@ -276,10 +268,7 @@ class Observer:
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": capability,
         }
-        with (
-            self.flights,
-            self._span(f"execute_tool {capability}", attributes),
-        ):
+        with self.flights, self._span(f"execute_tool {capability}", attributes):
             yield
 
     @contextlib.contextmanager

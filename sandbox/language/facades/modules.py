@@ -73,11 +73,7 @@ def _public(module: ModuleType, *without: str) -> dict[str, Any]:
 
 
 def _named_tuple(
-    typename: str,
-    field_names: Any,
-    *,
-    rename: bool = False,
-    defaults: Any = None,
+    typename: str, field_names: Any, *, rename: bool = False, defaults: Any = None
 ) -> Any:
     if type(field_names) is not str:
         field_names = [str.__getitem__(name, slice(None)) for name in field_names]

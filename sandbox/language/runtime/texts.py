@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from _string import (  # type: ignore[import-not-found]  # what `string` is made of
-    formatter_field_name_split,
-    formatter_parser,
-)
+from _string import formatter_field_name_split, formatter_parser  # type: ignore[import-not-found]  # what `string` is made of
 from collections.abc import Mapping, Sequence
 from typing import Any
 

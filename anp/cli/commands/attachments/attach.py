@@ -106,8 +106,7 @@ def _kind(kind: str, *options: AttachOption) -> Callable[[Callable[..., None]], 
             },
             "keep": (
                 Annotated[
-                    bool,
-                    Option("--keep", help="Save it even if it does not start."),
+                    bool, Option("--keep", help="Save it even if it does not start.")
                 ],
                 False,
             ),
@@ -131,8 +130,7 @@ def _kind(kind: str, *options: AttachOption) -> Callable[[Callable[..., None]], 
 
 @_kind("mcp", NAME, EXPOSE, ENV, *ACCESS, *HINTS)
 def _mcp(
-    command: Annotated[list[str], Argument(help="URL, or -- CMD ARGS…")],
-    fields: Fields,
+    command: Annotated[list[str], Argument(help="URL, or -- CMD ARGS…")], fields: Fields
 ) -> None:
     """Attach an MCP server: a command (stdio) or a URL (streamable HTTP)."""
     if command[0].startswith(("http://", "https://")):
@@ -158,8 +156,7 @@ def _mcp(
     *(CAPABILITIES, NAME, EXPOSE, *ACCESS, *HINTS),
 )
 def _http(
-    url: Annotated[str, Argument(help="Base URL of the service.")],
-    fields: Fields,
+    url: Annotated[str, Argument(help="Base URL of the service.")], fields: Fields
 ) -> None:
     """Attach an HTTP service by its OpenAPI document (default: URL/openapi.json)."""
     _url(url, fields)
@@ -199,8 +196,7 @@ def _a2a(
 
 @_kind("inbox", CAPABILITIES, EXPOSE, *HINTS)
 def _inbox(
-    name: Annotated[str, Argument(help="Name of the attachment.")],
-    fields: Fields,
+    name: Annotated[str, Argument(help="Name of the attachment.")], fields: Fields
 ) -> None:
     """Attach an agent that is no server: it reads its tasks from the daemon."""
     fields["name"] = name

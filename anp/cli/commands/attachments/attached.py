@@ -125,10 +125,7 @@ def show_capability(context: Context, name: Capability, as_json: Json = False) -
 
 @capabilities_app.command("test")
 def try_capability(
-    context: Context,
-    name: Capability,
-    data: Data = "{}",
-    as_json: Json = False,
+    context: Context, name: Capability, data: Data = "{}", as_json: Json = False
 ) -> None:
     """Call one exposed capability as a peer would, without a protocol."""
     path = f"/v1/capabilities/{segment(name)}/test"

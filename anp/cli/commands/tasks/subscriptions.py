@@ -42,8 +42,7 @@ def create_subscription(
         str, Argument(help="Capability; left out when the words say it.")
     ] = "",
     data: Annotated[
-        str | None,
-        Option("--data", "-d", help="Arguments: JSON, @FILE or -."),
+        str | None, Option("--data", "-d", help="Arguments: JSON, @FILE or -.")
     ] = None,
     text: Annotated[str | None, Option("--text", help="Plain words.")] = None,
     give: Annotated[
@@ -61,8 +60,7 @@ def create_subscription(
         list[str] | None, Option(metavar="EVENT", help="Event that is told.")
     ] = None,
     trigger: Annotated[
-        list[str] | None,
-        Option(metavar="JSON", help="Any trigger: JSON, @FILE or -."),
+        list[str] | None, Option(metavar="JSON", help="Any trigger: JSON, @FILE or -.")
     ] = None,
     match_all: Annotated[
         bool, Option("--all", help="Every trigger has to be there.")

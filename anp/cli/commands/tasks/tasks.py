@@ -26,8 +26,7 @@ MAX_INLINE = 1024 * 1024
 tasks_app = Commands(help="Work of peers that lasts, streams and asks back.")
 
 TaskId = Annotated[
-    str,
-    Argument(metavar="TASK", help="Id of the task.", autocompletion=complete_task),
+    str, Argument(metavar="TASK", help="Id of the task.", autocompletion=complete_task)
 ]
 Text = Annotated[str | None, Option("--text", help="Plain words.")]
 Files = Annotated[
@@ -35,19 +34,16 @@ Files = Annotated[
     Option("--file", metavar="NAME=PATH", help="A file that is sent along."),
 ]
 MoreData = Annotated[
-    str | None,
-    Option("--data", "-d", help="JSON, @FILE, or - for standard input."),
+    str | None, Option("--data", "-d", help="JSON, @FILE, or - for standard input.")
 ]
 Save = Annotated[
-    Path | None,
-    Option(help="Folder for files that come; none there is overwritten."),
+    Path | None, Option(help="Folder for files that come; none there is overwritten.")
 ]
 Timeout = Annotated[
     float | None, Option(help="Seconds for the whole; the rest is cancelled.")
 ]
 Parent = Annotated[
-    str | None,
-    Option(help="Task for whose sake this is: its id, or its key here."),
+    str | None, Option(help="Task for whose sake this is: its id, or its key here.")
 ]
 Lines = Annotated[bool, Option("--json", help="Print one JSON object a line.")]
 
@@ -116,8 +112,7 @@ def start_task(
     ] = False,
     save: Save = None,
     notify: Annotated[
-        bool,
-        Option("--notify", help="Let the peer dial this daemon with its news."),
+        bool, Option("--notify", help="Let the peer dial this daemon with its news.")
     ] = False,
     protocol: Annotated[
         str, Option(metavar="URI", help="Protocol that has to carry it.")
@@ -340,12 +335,7 @@ def cancel_task(context: Context, task: TaskId, as_json: Json = False) -> None:
 
 
 def _watch(
-    context: Context,
-    task: str,
-    *,
-    as_json: bool,
-    save: Path | None,
-    after: int = 0,
+    context: Context, task: str, *, as_json: bool, save: Path | None, after: int = 0
 ) -> None:
     def connect() -> Client:
         return client_of(context)

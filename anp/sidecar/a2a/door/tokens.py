@@ -151,10 +151,7 @@ class TokenBook:
             return self._take({}, stamp)
         callers = {
             one.sha256: A2aCaller(
-                name=one.name,
-                expose=one.expose,
-                expires=one.expires,
-                grant=one.sha256,
+                name=one.name, expose=one.expose, expires=one.expires, grant=one.sha256
             )
             for one in entries
         }

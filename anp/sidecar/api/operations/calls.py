@@ -36,13 +36,7 @@ from anp.sidecar.api.table import (
     post,
     scope_of,
 )
-from anp.sidecar.calls.call import (
-    CallRequest,
-    CallResult,
-    CallState,
-    KeptCall,
-    Mode,
-)
+from anp.sidecar.calls.call import CallRequest, CallResult, CallState, KeptCall, Mode
 from anp.sidecar.calls.events import Event
 from anp.sidecar.calls.journal import CallDesk
 from anp.sidecar.config.lookup import need_of, protocol_of
@@ -267,13 +261,7 @@ class CallOperations:
         self._daemon = daemon
         self._desk = daemon.calls
 
-    @get(
-        "/v1/calls",
-        Calls,
-        query=LIST_QUERY,
-        problems=(404,),
-        scope=LocalScope.AGENT,
-    )
+    @get("/v1/calls", Calls, query=LIST_QUERY, problems=(404,), scope=LocalScope.AGENT)
     async def list_calls(self, request: Request) -> Calls:
         """List calls, made and served, in pages; an agent sees those that agents made.
 

@@ -17,11 +17,7 @@ from starlette.responses import Response
 
 from anp.sidecar.api.event_stream import EVENT_STREAM, event_stream
 from anp.sidecar.api.operations.task_bodies import ContentBody, contents_of
-from anp.sidecar.api.operations.tasks import (
-    LAST_EVENT_ID,
-    after_of,
-    check_room,
-)
+from anp.sidecar.api.operations.tasks import LAST_EVENT_ID, after_of, check_room
 from anp.sidecar.api.problems import ApiError
 from anp.sidecar.api.requests import EmptyBody, LongText
 from anp.sidecar.api.table import STRICT, LocalScope, Query, get, integer_of, post

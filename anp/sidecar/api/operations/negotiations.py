@@ -11,11 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
 
-from anp.sidecar.agreement.rulings import (
-    MAX_NOTE,
-    Decision,
-    is_capability_question,
-)
+from anp.sidecar.agreement.rulings import MAX_NOTE, Decision, is_capability_question
 from anp.sidecar.api.answers import LEFT_OUT
 from anp.sidecar.api.operations.groups.approvals import GroupApproval, GroupApprovals
 from anp.sidecar.api.requests import PAGE_QUERY, page_of, switch

@@ -8,10 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from anp.sidecar.api.requests import (
-    LongText,
-    PeerName,
-)
+from anp.sidecar.api.requests import LongText, PeerName
 from anp.sidecar.api.table import STRICT
 from anp.sidecar.broadcast.broadcaster import Receipt
 from anp.sidecar.consensus.written.heard import HeardEntry

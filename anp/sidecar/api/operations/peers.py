@@ -97,13 +97,7 @@ class PeerOperations:
             ],
         )
 
-    @get(
-        "/v1/peers/show",
-        Peer,
-        query=(PEER,),
-        problems=(404,),
-        scope=LocalScope.AGENT,
-    )
+    @get("/v1/peers/show", Peer, query=(PEER,), problems=(404,), scope=LocalScope.AGENT)
     async def get_peer(self, request: Request) -> Peer:
         """Show one peer."""
         did = await did_of(self._daemon, request.query_params["peer"])

@@ -223,10 +223,7 @@ class SubscriptionOperations:
         self._tasks = daemon.tasks
 
     @get(
-        "/v1/subscriptions",
-        SubscriptionPage,
-        query=PAGE_OF_IDS,
-        scope=LocalScope.AGENT,
+        "/v1/subscriptions", SubscriptionPage, query=PAGE_OF_IDS, scope=LocalScope.AGENT
     )
     async def list_subscriptions(self, request: Request) -> SubscriptionPage:
         """List subscriptions, the newest first."""
@@ -327,12 +324,7 @@ class SubscriptionOperations:
             [await self._run(one) for one in runs], runs[-1].number if more else None
         )
 
-    @post(
-        "/v1/events",
-        EventTaken,
-        body=ToldEvent,
-        scope=LocalScope.AGENT,
-    )
+    @post("/v1/events", EventTaken, body=ToldEvent, scope=LocalScope.AGENT)
     async def tell_event(self, request: Request, body: ToldEvent) -> EventTaken:
         """Tell the daemon what happened; subscriptions to it start their tasks."""
         name = body.id or str(uuid.uuid4())

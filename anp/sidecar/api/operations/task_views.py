@@ -361,11 +361,7 @@ def _part(part: Part, place: ContentPlace, begun: ContentPlace | None) -> PartVi
         case PartKind.JSON:
             content = {"value": part.content}
         case PartKind.URI if part.is_file:
-            content = {
-                "artifact": str(place),
-                "size": part.size,
-                "sha256": part.sha256,
-            }
+            content = {"artifact": str(place), "size": part.size, "sha256": part.sha256}
         case PartKind.URI:
             content = {
                 "uri": part.content,

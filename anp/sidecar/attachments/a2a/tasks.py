@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 COMPLETED = "TASK_STATE_COMPLETED"
 OVER = frozenset(
-    {
-        COMPLETED,
-        "TASK_STATE_FAILED",
-        "TASK_STATE_CANCELED",
-        "TASK_STATE_REJECTED",
-    }
+    {COMPLETED, "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED"}
 )
 "States that a task never leaves."
 

@@ -34,10 +34,7 @@ from anp.sidecar.attachments.attachment import (
 )
 from anp.sidecar.attachments.http.answers import HttpAnswer
 from anp.sidecar.attachments.http.declared import as_tool, read_tool, wrap
-from anp.sidecar.attachments.http.endpoint import (
-    CallContext,
-    deadline_text,
-)
+from anp.sidecar.attachments.http.endpoint import CallContext, deadline_text
 from anp.sidecar.attachments.http.remote import Service
 from anp.sidecar.attachments.http.results import error_of
 from anp.sidecar.attachments.http.updates import UpdateDesk

@@ -151,9 +151,7 @@ class _Reader:
         # A template's variables are the owner's to choose.
         return url if isinstance(url, str) and "{" not in url else ""
 
-    def _raw_operations(
-        self,
-    ) -> Iterator[tuple[str, str, dict[str, Any], Any]]:
+    def _raw_operations(self) -> Iterator[tuple[str, str, dict[str, Any], Any]]:
         paths = self._document.get("paths", {})
         if not isinstance(paths, dict):
             raise OpenApiError("paths of the OpenAPI document is no object")
@@ -311,10 +309,7 @@ class _Reader:
         if needed:
             required.append(argument)
         return Body(
-            media_type=media_type,
-            encoding=encoding,
-            argument=argument,
-            required=needed,
+            media_type=media_type, encoding=encoding, argument=argument, required=needed
         )
 
     def _output(self, raw: dict[str, Any]) -> tuple[Any, bool | None]:

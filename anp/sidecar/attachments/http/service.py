@@ -169,9 +169,7 @@ class HttpService(Service):
             operations.setdefault(operation.name, operation)
         self._operations = operations
         self._listing = replace(
-            listing,
-            skipped=(*found.skipped, *listing.skipped),
-            title=found.title,
+            listing, skipped=(*found.skipped, *listing.skipped), title=found.title
         )
         self._prefix = self._url.path.rstrip("/")
         # An owner who gave no path means the one that the service says is its own.

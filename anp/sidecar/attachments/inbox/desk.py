@@ -91,10 +91,7 @@ class Inbox:
     """Knows all calls of all attachments whose agents read them."""
 
     def __init__(
-        self,
-        *,
-        max_wait: float = MAX_WAIT,
-        clock: Callable[[], float] = time.monotonic,
+        self, *, max_wait: float = MAX_WAIT, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Begin empty.
 

@@ -375,10 +375,7 @@ class McpAttachment(SupervisedAttachment):
                 )
 
     async def _dispatcher(
-        self,
-        output: OutputTail,
-        wake: Callable[[_Wake], None],
-        stack: AsyncExitStack,
+        self, output: OutputTail, wake: Callable[[_Wake], None], stack: AsyncExitStack
     ) -> AbstractAsyncContextManager[Dispatcher[TransportContext]]:
         """Return what talks to the server; to be opened."""
 

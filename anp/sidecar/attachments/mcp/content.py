@@ -26,11 +26,7 @@ from anp.sidecar.attachments.part_json import (
 
 # `mcp` takes half a second to import.
 if TYPE_CHECKING:
-    from mcp.types import (
-        BlobResourceContents,
-        ContentBlock,
-        TextResourceContents,
-    )
+    from mcp.types import BlobResourceContents, ContentBlock, TextResourceContents
 
     from anp.sidecar.attachments.mcp.exchange import PlainText
 

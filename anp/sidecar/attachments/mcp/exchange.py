@@ -132,11 +132,7 @@ class ShortWay:
         Raises:
             MCPError: The server answered with an error.
         """
-        params = {
-            "name": name,
-            "arguments": arguments,
-            "_meta": {**meta, **self._meta},
-        }
+        params = {"name": name, "arguments": arguments, "_meta": {**meta, **self._meta}}
         options: CallOptions = {}
         if on_progress is not None:
             options["on_progress"] = on_progress

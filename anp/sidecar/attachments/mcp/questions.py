@@ -15,12 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
-from anp.sidecar.attachments.requester import (
-    Question,
-    Reply,
-    ReplyAction,
-    Requester,
-)
+from anp.sidecar.attachments.requester import Question, Reply, ReplyAction, Requester
 
 if TYPE_CHECKING:
     from mcp.client import ClientRequestContext

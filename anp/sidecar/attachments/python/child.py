@@ -36,15 +36,8 @@ from anp.sidecar.attachments.attachment import (
     report_progress,
 )
 from anp.sidecar.attachments.listing import Tool, read_tools
-from anp.sidecar.attachments.python.function_call import (
-    HEADER,
-    FunctionCall,
-    object_of,
-)
-from anp.sidecar.attachments.requester import (
-    current_requester,
-    joins_updates,
-)
+from anp.sidecar.attachments.python.function_call import HEADER, FunctionCall, object_of
+from anp.sidecar.attachments.requester import current_requester, joins_updates
 from anp.sidecar.attachments.spec import AttachmentSpec, read_environment
 from anp.sidecar.attachments.supervisor import (
     OutputTail,

@@ -20,12 +20,7 @@ from anp.channel.stranger_work import counted
 from anp.identity.dids import agent_name
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.groups.elements import Group, GroupPolicy, GroupState
-from anp.interaction.groups.hub_records import (
-    Asked,
-    GroupEvent,
-    HubHead,
-    HubStep,
-)
+from anp.interaction.groups.hub_records import Asked, GroupEvent, HubHead, HubStep
 from anp.interaction.groups.membership import GroupMachine
 from anp.interaction.groups.operations import (
     GroupAcknowledgement,

@@ -20,13 +20,7 @@ from typing import Any, Final
 from anp.channel.channel import Channel, ChannelClosed
 from anp.channel.stranger_work import counted
 from anp.interaction.conversation import Conversation
-from anp.interaction.elements import (
-    Message,
-    Part,
-    PartKind,
-    Task,
-    TaskChange,
-)
+from anp.interaction.elements import Message, Part, PartKind, Task, TaskChange
 from anp.interaction.errors import InteractionError, InteractionFault
 from anp.interaction.operations import (
     MessageSend,
@@ -38,20 +32,10 @@ from anp.interaction.operations import (
 from anp.interaction.states import TaskState, is_pause, is_terminal
 from anp.interaction.step import Step
 from anp.protocols.a2a.calls import skill_part
-from anp.protocols.a2a.objects import (
-    A2aMessage,
-    A2aTask,
-    ArtifactUpdate,
-    StatusUpdate,
-)
+from anp.protocols.a2a.objects import A2aMessage, A2aTask, ArtifactUpdate, StatusUpdate
 from anp.protocols.a2a.objects import TaskUpdate as A2aUpdate
 from anp.protocols.a2a.results import read_result
-from anp.protocols.a2a.words import (
-    A2aError,
-    A2aFault,
-    A2aMethod,
-    A2aVersion,
-)
+from anp.protocols.a2a.words import A2aError, A2aFault, A2aMethod, A2aVersion
 from anp.protocols.a2a.writer import write_message
 from anp.sidecar.tasks.delivery.a2a_requests import UNANSWERED, A2aRequests, Refused
 from anp.sidecar.tasks.delivery.a2a_task import TaskAtPeer

@@ -314,10 +314,7 @@ class Worker:
     async def _finish(self, state: TaskState, code: str, reason: str) -> None:
         try:
             await self._over(
-                state,
-                code=code[:64],
-                reason=reason[:500],
-                may_have_run=self._started,
+                state, code=code[:64], reason=reason[:500], may_have_run=self._started
             )
         except InteractionError as exc:
             # It has ended by now: the first end counts.
