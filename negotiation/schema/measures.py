@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from negotiation.need import Schema
@@ -35,142 +35,126 @@ def measured(plan: Plan, source: Schema, target: Schema) -> Plan | Mismatch:
         source: Schema of the available values, with references replaced.
         target: Schema of the wanted values, with references replaced.
     """
-    pass_ = _Pass()
-    step = pass_.step(plan.step, source, target, (), ())
-    if pass_.reasons:
-        return Mismatch(tuple(pass_.reasons))
-    return Plan(step, tuple(pass_.one_sided))
+    walk = _Walk()
+    step = walk.step(plan.step, (source, target), ((), ()))
+    if walk.reasons:
+        return Mismatch(tuple(walk.reasons))
+    return Plan(step, tuple(walk.one_sided))
 
 
-class _Pass:
-    """Walks over both schemas along a plan."""
+@dataclass
+class _Walk:
+    """Goes along a plan, with the schemas and the paths of both of its sides."""
 
-    def __init__(self) -> None:
-        self.reasons: list[Reason] = []
-        self.one_sided: list[OneSided] = []
+    reasons: list[Reason] = field(default_factory=list)
+    one_sided: list[OneSided] = field(default_factory=list)
 
     def step(
-        self, step: Step, source: Schema, target: Schema, origin: Path, path: Path
+        self, step: Step, sides: tuple[Schema, Schema], at: tuple[Path, Path]
     ) -> Step:
         """Return a step with the conversions of units inside its values."""
         match step:
-            case Fields():
-                have, want = _properties(source), _properties(target)
-                fields = tuple(
-                    self._field(one, have, want, origin, path) for one in step.fields
-                )
-                return replace(step, fields=fields)
+            case Fields(fields):
+                return replace(step, fields=self._fields(fields, sides, at))
             case Items(inner):
-                return Items(self._item(inner, source, target, origin, path))
+                return Items(self._item(inner, sides, at))
             case ByKind(of_object, of_array):
-                return ByKind(
-                    self.step(of_object, source, target, origin, path),
-                    self.step(of_array, source, target, origin, path),
-                )
+                both = (self.step(one, sides, at) for one in (of_object, of_array))
+                return ByKind(*both)
             case Keep():
-                return self._kept(source, target, origin, path)
+                have, want = (
+                    _only(one, "object").get("properties", {}) for one in sides
+                )
+                kept = [Field(one, one, KEEP, False) for one in have if one in want]
+                fields = self._fields(kept, sides, at)
+                changed = tuple(one for one in fields if one.step != KEEP)
+                of_object = Fields(changed, rest=KEEP) if changed else KEEP
+                item = self._item(KEEP, sides, at)
+                if changed or item != KEEP:
+                    return ByKind(of_object, KEEP if item == KEEP else Items(item))
+                return self._number(sides, at)
         return step
 
-    def _kept(self, source: Schema, target: Schema, origin: Path, path: Path) -> Step:
-        """Return the step for values that only units may change."""
-        have, want = _properties(source), _properties(target)
-        kept = [Field(one, one, KEEP, required=False) for one in have if one in want]
-        fields = [self._field(one, have, want, origin, path) for one in kept]
-        changed = tuple(one for one in fields if one.step != KEEP)
-        of_object: Step = Fields(changed, rest=KEEP) if changed else KEEP
-        item = self._item(KEEP, source, target, origin, path)
-        of_array: Step = KEEP if item == KEEP else Items(item)
-        if of_object != KEEP or of_array != KEEP:
-            return ByKind(of_object, of_array)
-        return self._number(source, target, origin, path)
-
-    def _field(
+    def _fields(
         self,
-        field: Field,
-        have: dict[str, Schema],
-        want: dict[str, Schema],
-        origin: Path,
-        path: Path,
-    ) -> Field:
-        if field.source not in have or field.target not in want:
-            return field
-        inner = self.step(
-            field.step,
-            have[field.source],
-            want[field.target],
-            (*origin, field.source),
-            (*path, field.target),
+        fields: tuple[Field, ...] | list[Field],
+        sides: tuple[Schema, Schema],
+        at: tuple[Path, Path],
+    ) -> tuple[Field, ...]:
+        have, want = (_only(one, "object").get("properties", {}) for one in sides)
+        return tuple(
+            replace(
+                one,
+                step=self.step(
+                    one.step,
+                    (have[one.source], want[one.target]),
+                    ((*at[0], one.source), (*at[1], one.target)),
+                ),
+            )
+            if one.source in have and one.target in want
+            else one
+            for one in fields
         )
-        return replace(field, step=inner)
 
     def _item(
-        self, step: Step, source: Schema, target: Schema, origin: Path, path: Path
+        self, step: Step, sides: tuple[Schema, Schema], at: tuple[Path, Path]
     ) -> Step:
-        lists = _only(source, "array"), _only(target, "array")
-        if not all("items" in one for one in lists):
-            return step
-        items = lists[0]["items"], lists[1]["items"]
-        return self.step(step, items[0], items[1], origin, path)
-
-    def _number(self, source: Schema, target: Schema, origin: Path, path: Path) -> Step:
-        """Return the conversion of a number, or `KEEP`."""
-        given, wanted = _numeric(source), _numeric(target)
+        given, wanted = (_only(one, "array").get("items") for one in sides)
         if given is None or wanted is None:
+            return step
+        return self.step(step, (given, wanted), at)
+
+    def _number(self, sides: tuple[Schema, Schema], at: tuple[Path, Path]) -> Step:
+        """Return the conversion of a number, or `KEEP`."""
+        given, wanted = map(_numeric, sides)
+        if not given or not wanted:
             return KEEP
-        units = unit_of(origin, given), unit_of(path, wanted)
-        place = "".join(f"/{pointer(one)}" for one in path)
-        if units[0] is None or units[1] is None:
-            stated = units[0] or units[1]
-            if stated is not None and path:
-                by_source = units[0] is not None
-                self.one_sided.append(OneSided(place, stated.said, by_source))
+        source, target = unit_of(at[0], given), unit_of(at[1], wanted)
+        place = "".join(f"/{pointer(one)}" for one in at[1])
+        if source is None or target is None:
+            if place and (unit := source or target) is not None:
+                self.one_sided.append(OneSided(place, unit.said, source is not None))
             return KEEP
-        scale = scale_between(units[0], units[1])
+        scale = scale_between(source, target)
         if scale == SAME_SIZE:
             return KEEP
-        expected, got = (f"a number in {one.said}" for one in (units[1], units[0]))
+        got = f"a number in {source.said}"
         if isinstance(scale, str):
-            self.reasons.append(Reason(place, expected, f"{got}: {scale}"))
+            self.reasons.append(
+                Reason(place, f"a number in {target.said}", f"{got}: {scale}")
+            )
             return KEEP
         whole = types_of(wanted) == {"integer"}
-        only_numbers = all(
-            types_of(one) <= NUMBERS | {"null"}
-            for side in (source, target)
+        numbers = {
+            kind
+            for side in sides
             for one in alternatives(side)
-        )
+            for kind in types_of(one)
+        }
         if (
-            not only_numbers
+            numbers - NUMBERS - {"null"}
             or values_of(wanted)
             or (whole and (scale.over != 1 or types_of(given) != {"integer"}))
         ):
             got = f"{got}, which this schema leaves no room to convert"
-            self.reasons.append(Reason(place, expected, got))
+            self.reasons.append(Reason(place, f"a number in {target.said}", got))
             return KEEP
         return scale
 
 
-def _properties(schema: Schema) -> dict[str, Schema]:
-    found: dict[str, Schema] = _only(schema, "object").get("properties", {})
-    return found
-
-
 def _only(schema: Schema, kind: str) -> dict[str, Any]:
     """Return the only alternative of a kind; empty if there is none, or several."""
-    found = [
-        one
-        for one in alternatives(schema)
-        if isinstance(one, dict) and kind in types_of(one)
-    ]
-    return found[0] if len(found) == 1 else {}
+    found = [one for one in alternatives(schema) if kind in types_of(one)]
+    return found[0] if len(found) == 1 and isinstance(found[0], dict) else {}
 
 
-def _numeric(schema: Schema) -> dict[str, Any] | None:
-    """Return the alternatives that are numbers as one schema, or None."""
-    found = [
-        one
-        for one in alternatives(schema)
-        if isinstance(one, dict) and types_of(one) & NUMBERS
-    ]
-    if not found or any("properties" in one for one in found):
-        return None
-    return {**words_about(schema), **found[0]}
+def _numeric(schema: Schema) -> dict[str, Any]:
+    """Return the first alternative that is a number, with the words beside it."""
+    for one in alternatives(schema):
+        if (
+            isinstance(one, dict)
+            and types_of(one) & NUMBERS
+            and "properties" not in one
+        ):
+            return {**words_about(schema), **one}
+    return {}

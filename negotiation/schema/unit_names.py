@@ -126,11 +126,14 @@ hour: 小时; day: 天; CNY: 元 人民币; USD: 美元; EUR: 欧元
 
 ENTRY: Final = late_pattern(r"(?:^|; )(\* )?([^:;\n]+): ([^;\n]+)", re.MULTILINE)
 
-SUFFIXES: Final = _listed(
-    "c f mm cm km nmi ft yd mi mg kg lb lbs ms ns sec secs hr hrs mins ml kb mb gb tb "
-    "kwh kph kmh mph kpa hpa psi mbar hz khz mhz ghz rpm bpm px usd eur gbp jpy cny "
-    "chf oz gal"
-)
+SUFFIXES: Final[Mapping[str, str]] = {
+    one.lower(): one
+    for one in _listed(
+        "C F mm cm km nmi ft yd mi mg kg lb lbs ms ns sec secs hr hrs mins mL kB MB GB "
+        "TB kWh kph kmh mph kPa hPa psi mbar Hz kHz MHz GHz rpm bpm px USD EUR GBP JPY "
+        "CNY CHF oz gal"
+    )
+}
 "Symbols that are clear in small letters at the end of a name; a single m may be all."
 
 
@@ -144,16 +147,6 @@ def meanings_by_name() -> Mapping[str, tuple[str, ...]]:
 def meanings_by_symbol() -> Mapping[str, tuple[str, ...]]:
     """Return the meanings of each symbol, whose letters keep their case."""
     return _gathered(_symbols())
-
-
-@cache
-def meanings_by_suffix() -> Mapping[str, tuple[str, ...]]:
-    """Return the meanings of symbols in small letters that may end a name."""
-    return {
-        symbol.lower(): meanings
-        for symbol, meanings in meanings_by_symbol().items()
-        if symbol.lower() in SUFFIXES
-    }
 
 
 def _names() -> Iterator[tuple[str, str]]:

@@ -21,8 +21,8 @@ from negotiation.schema.plan import SAME_SIZE, Scale, values_of
 from negotiation.schema.unit_names import (
     CURRENCIES,
     DEFINED,
+    SUFFIXES,
     meanings_by_name,
-    meanings_by_suffix,
     meanings_by_symbol,
 )
 from negotiation.schema.values import alternatives, types_of
@@ -164,7 +164,7 @@ def _meanings(words: list[str]) -> tuple[str, ...]:
 
 def names_unit(word: str) -> bool:
     """Return whether a word, in small letters, is the name or the symbol of a unit."""
-    return bool(_meanings([word])) or word in meanings_by_suffix()
+    return bool(_meanings([word])) or word in SUFFIXES
 
 
 def unit_of(path: Path, schema: Schema) -> Unit | None:
@@ -188,19 +188,16 @@ def unit_of(path: Path, schema: Schema) -> Unit | None:
 
 def _unit_in_name(name: str) -> Unit | None:
     words = [one.lower() for one in NAME_WORD.findall(name)]
-    if len(words) > 1 and (found := meanings_by_suffix().get(words[-1])):
-        return Unit(found, words[-1])
+    if len(words) > 1 and (symbol := SUFFIXES.get(words[-1])):
+        return Unit(meanings_by_symbol()[symbol], words[-1])
     for number in range(len(words)):
         text = "_".join(words[number:])
-        match = unit_at(text)
+        unit, end = unit_at(text) or (None, 0)
         # A single word stands last or is a plural: `delay_minutes`, `minutes_late`,
         # but neither `second_place` nor `hour_angle`.
-        if (
-            match is not None
-            and len(match[0].said) > 1
-            and (match[1] == len(text) or words[number].endswith("s"))
-        ):
-            return match[0]
+        last = end == len(text) or words[number].endswith("s")
+        if unit is not None and len(unit.said) > 1 and last:
+            return unit
     return None
 
 
@@ -313,8 +310,10 @@ def scale_between(source: Unit, target: Unit) -> Scale | str:
     ways = ways_between(source, target)
     if not ways:
         return f"{source.said} and {target.said} do not measure the same thing"
-    if len(ways) > 1 or _is_unclear_money(source) or _is_unclear_money(target):
-        unclear = max((source, target), key=lambda one: len(one.meanings))
+    unclear = max((source, target), key=lambda one: len(one.meanings))
+    # One of several currencies is no better than another, as dollars and cents show.
+    is_money = all(one[:3] in CURRENCIES for one in unclear.meanings)
+    if len(ways) > 1 or (is_money and len(unclear.meanings) > 1):
         sizes = ", ".join(one.replace("_", " ") for one in unclear.meanings)
         return f"{unclear.said} may be {sizes}; the words have to say which"
     return ways[0]
@@ -325,12 +324,6 @@ def ways_between(source: Unit, target: Unit) -> list[Scale]:
     pairs = product(source.meanings, target.meanings)
     found = (SAME_SIZE if one == other else _way(one, other) for one, other in pairs)
     return [one for one in found if one is not None]
-
-
-def _is_unclear_money(unit: Unit) -> bool:
-    """Return whether a unit may be of several currencies, such as dollars or cents."""
-    several = len(unit.meanings) > 1
-    return several and all(one[:3] in CURRENCIES for one in unit.meanings)
 
 
 def same_kind(one: Unit, other: Unit) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
@@ -130,10 +130,8 @@ def convert(
         raise LinkError(f"{how}: a parameter is too long")
     exact = _scale_of_units(how, sources, args, target, place)
     if exact is not None:
-        how = How.SCALE if exact != SAME_SIZE else How.COPY
+        how, args = (How.COPY if exact == SAME_SIZE else How.SCALE), ()
     link = _Link(how, sources, args, target, proof, exact)
-    if how is How.COPY and exact is not None:
-        link = replace(link, args=())
     if how is How.COPY:
         _count(link, 0)
         return _copied(sources[0], target, drop, proof, judged)
@@ -280,18 +278,15 @@ def _scale_of_units(
 
 
 def _scale(link: _Link) -> _Made:
-    _count(link, 2 if link.exact is None else len(link.args))
+    _count(link, 2 if link.exact is None else 0)
     kind = _kind(link.source, "number", "integer")
-    if link.exact is not None:
-        over = link.exact.over
-        factor, offset = (
-            Fraction(link.exact.times, over),
-            Fraction(link.exact.plus, over),
-        )
-    else:
-        if not all(NUMBER.fullmatch(one) for one in link.args):
-            raise LinkError(f"scale takes two numbers, got {cut(list(link.args))}")
+    if not all(NUMBER.fullmatch(one) for one in link.args):
+        raise LinkError(f"scale takes two numbers, got {cut(list(link.args))}")
+    if link.exact is None:
         factor, offset = (_fraction(one) for one in link.args)
+    else:
+        times, plus, over = link.exact.times, link.exact.plus, link.exact.over
+        factor, offset = Fraction(times, over), Fraction(plus, over)
     whole = "number" not in types_of(without_null(link.target))
     if factor == 0:
         raise LinkError("scale by 0 loses the value")
