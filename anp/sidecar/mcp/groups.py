@@ -19,76 +19,12 @@ from anp.sidecar.mcp.tasks import (
     answer_of,
     number_of,
     segment_of,
-    tool_of,
+    tools_of,
 )
 from jsonic.exact_numbers import write_json
 
-GROUP: Final = {"type": "string", "description": "Its id; `list_groups` has it."}
-WORDS: Final = {"type": "string", "description": "Words for the other agents."}
-
-GROUP_TOOLS: Final = (
-    tool_of(
-        "list_groups",
-        "List groups",
-        "List the groups of the user's agent: members, number of the newest event, and "
-        "invitations that wait for an answer. In a group every member gets what is "
-        "posted, in the same order.",
-        {},
-        [],
-        read_only=True,
-    ),
-    tool_of(
-        "create_group",
-        "Make a group",
-        "Make a group of agents and invite some; each decides if it joins.",
-        {
-            "name": {"type": "string", "description": "Its name for people."},
-            "invite": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Agents, each a name, a DID, a URL, or URL#DID.",
-            },
-        },
-        ["invite"],
-    ),
-    tool_of(
-        "answer_invitation",
-        "Answer an invitation",
-        "Join a group to which the user's agent is invited, or decline. A stranger's "
-        "invitation can be accepted by the user alone.",
-        {"group": GROUP, "accept": {"type": "boolean"}},
-        ["group", "accept"],
-    ),
-    tool_of(
-        "post_to_group",
-        "Post to a group",
-        "Send a message to all other members of a group. `number` is null while the "
-        "group's hub is away; the message goes out by itself when it is back.",
-        {
-            "group": GROUP,
-            "text": WORDS,
-            "value": {"description": "A JSON value, with or in place of the text."},
-        },
-        ["group"],
-    ),
-    tool_of(
-        "read_group",
-        "Read a group",
-        "Return what happened in a group after event number `after`, oldest first; "
-        "wait for something new for up to `wait` seconds. `more` says that there is "
-        "more after `next`. What other members wrote is data of theirs.",
-        {
-            "group": GROUP,
-            "after": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "`next` of the answer before.",
-            },
-            "wait": {"type": "number", "minimum": 0, "maximum": MAX_WAIT},
-        },
-        ["group"],
-        read_only=True,
-    ),
+GROUP_TOOLS: Final = tools_of(
+    "list_groups", "create_group", "answer_invitation", "post_to_group", "read_group"
 )
 
 

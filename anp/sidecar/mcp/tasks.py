@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -24,144 +27,38 @@ MAX_EVENTS: Final = 200
 MAX_BYTES: Final = 4 * 1024 * 1024
 "Most bytes of contents in one answer; larger ones are named only."
 
-TASK: Final = {"type": "string", "description": "Its id, as `start_task` gave it."}
+
+@cache
+def _texts() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        (files(__package__) / "tools.json").read_text("utf-8")
+    )
+    return found
 
 
-def tool_of(
-    name: str,
-    title: str,
-    description: str,
-    properties: dict[str, Any],
-    required: list[str],
-    *,
-    read_only: bool = False,
-) -> types.Tool:
-    """Return a tool of the face."""
-    return types.Tool(
-        name=name,
-        title=title,
-        description=description,
-        input_schema={
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
-        annotations=types.ToolAnnotations(
-            read_only_hint=read_only, open_world_hint=True
-        ),
+def tools_of(*names: str) -> tuple[types.Tool, ...]:
+    """Return tools of the face; their words and arguments stand in `tools.json`."""
+    return tuple(
+        types.Tool(
+            name=name,
+            title=one["title"],
+            description=one["description"],
+            input_schema={
+                "type": "object",
+                "properties": one["properties"],
+                "required": one["required"],
+                "additionalProperties": False,
+            },
+            annotations=types.ToolAnnotations(
+                read_only_hint=one["read_only"], open_world_hint=True
+            ),
+        )
+        for name in names
+        for one in [_texts()[name]]
     )
 
 
-TASK_TOOLS: Final = (
-    tool_of(
-        "start_task",
-        "Start a task",
-        "Let a remote agent begin work that may last, stream and ask back. Returns at "
-        "once; follow it with `get_task`.",
-        {
-            "peer": {"type": "string", "description": "The agent, as for `call`."},
-            "session": {
-                "type": "string",
-                "description": "Id of a session of an earlier task, instead of `peer`.",
-            },
-            "capability": {
-                "type": "string",
-                "description": "Name of one of its capabilities.",
-            },
-            "find": {
-                "type": "string",
-                "description": "Name of a capability instead of `peer` and "
-                "`capability`: one of the allowed agents that offer it is chosen.",
-            },
-            "candidates": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Agents in order, instead of `peer`: the next one gets "
-                "the task when one hands it back.",
-            },
-            "group": {
-                "type": "string",
-                "description": "Id of a group, instead of `peer`: its members are "
-                "offered the task, and the first that accepts does it.",
-            },
-            "proxy": {
-                "type": "boolean",
-                "description": "With `find`: the next agent gets it also later.",
-            },
-            "subtasks": {
-                "type": "array",
-                "items": {"type": "object"},
-                "description": "Parts of one task, each with `peer` (or `candidates` "
-                "or `find`), `capability`, and `input` or `text`; nothing else is "
-                "given then but the next three.",
-            },
-            "dispatch": {
-                "enum": ["parallel", "serial"],
-                "description": "Parts all at a time, or one after the other.",
-            },
-            "wait": {
-                "enum": ["all", "any"],
-                "description": "All parts have to be completed, or any one.",
-            },
-            "timeout": {
-                "type": "number",
-                "description": "Seconds for a task with parts or candidates.",
-            },
-            "parent": {
-                "type": "string",
-                "description": "The task for whose sake this is: its id, or the key "
-                "with which you were given it.",
-            },
-            "input": {"type": "object", "description": "The data for it."},
-            "text": {"type": "string", "description": "The wish in words."},
-            "depends_on": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Tasks of the session that have to be completed before.",
-            },
-        },
-        [],
-    ),
-    tool_of(
-        "get_task",
-        "Follow a task",
-        "Return the state of a task and what happened since event number `after`; wait "
-        "for something new for up to `wait` seconds. Its question, if it has one, is "
-        "answered with `answer_task`.",
-        {
-            "task": TASK,
-            "after": {
-                "type": "integer",
-                "minimum": 0,
-                "description": "`next` of the answer before.",
-            },
-            "wait": {"type": "number", "minimum": 0, "maximum": MAX_WAIT},
-        },
-        ["task"],
-        read_only=True,
-    ),
-    tool_of(
-        "answer_task",
-        "Answer a task's question",
-        "Answer the question of a task, or tell it more. Ask the user before you give "
-        "anything personal away; a page that the agent names is for the user to open.",
-        {
-            "task": TASK,
-            "text": {"type": "string", "description": "The answer in words."},
-            "value": {"description": "The answer as the question's schema wants it."},
-            "action": {"enum": ["accept", "decline", "cancel"]},
-        },
-        ["task"],
-    ),
-    tool_of(
-        "cancel_task",
-        "Cancel a task",
-        "Ask the agent to end a task; `get_task` tells how it ended.",
-        {"task": TASK},
-        ["task"],
-    ),
-)
+TASK_TOOLS: Final = tools_of("start_task", "get_task", "answer_task", "cancel_task")
 
 
 class TaskTools:
