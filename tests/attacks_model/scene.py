@@ -366,6 +366,25 @@ def _unjudged(workshop: Workshop) -> None:
     workshop.protocol = protocol  # type: ignore[method-assign]
 
 
+def _unasked(attacker: Daemon) -> None:
+    """Let the attacker's side run what a need does not name, without its owner."""
+
+    async def has_none(*_: Any) -> list[str]:
+        return []
+
+    desk = attacker.agreer.desk
+    made = desk.open_case
+
+    def open_case(record: Any, side: Side) -> Any:
+        case = made(record, side)
+        case._unnamed = has_none  # type: ignore[method-assign]
+        return case
+
+    desk.open_case = open_case  # type: ignore[method-assign]
+    words: Any = desk.words_on_capabilities
+    words.lacks_name = has_none
+
+
 @dataclass
 class House:
     """The two daemons, and the scene of the moment."""
@@ -455,6 +474,7 @@ async def house(
     _attach(attacker, folder, "attacker", ("*",))
     found = House(victim, attacker, model, wire, folder)
     _unjudged(attacker.workshop)
+    _unasked(attacker)
     attacker.agreer._workshop = Untried(attacker.workshop)  # type: ignore[assignment]
     attacker.agreer._think = lambda *_, **__: Thinking(EvilMind(found), None)
     async with asyncio.timeout(300), victim.running(), attacker.running():

@@ -71,6 +71,9 @@ class CapabilityWords:
         self._on_waiting = on_waiting
         self._places = places
         self._meanings = Meanings(store, on_waiting=on_waiting)
+        self._ours: set[str] | None = None
+        "Names of peers' capabilities that are or were withdrawn from our agent."
+        self._looks = 0
         self._asked: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
         self._unlisted: list[float] = []
         self._used: dict[tuple[str, str], StandingRecord] = {}
@@ -170,6 +173,10 @@ class CapabilityWords:
             self._used[word.peer_did, word.subject] = taken
         return taken is not None
 
+    def look_again(self) -> None:
+        """Look up anew what is withdrawn from our own agent; it may be more by now."""
+        self._ours, self._looks = None, self._looks + 1
+
     async def use(self, peer: str, words: str, capability: str | None) -> None:
         """Let our own agent use a capability of a peer, unless it is withdrawn.
 
@@ -183,8 +190,11 @@ class CapabilityWords:
                 `policy`, the owner refused it there.
         """
         role = AgreementRole.REQUESTER
-        found = await asyncio.to_thread(self._store.withdrawals)
-        names = {one.capability for one in found if one.role is role}
+        names, asked = self._ours, self._looks
+        if names is None:
+            found = await asyncio.to_thread(self._store.withdrawals)
+            names = {one.capability for one in found if one.role is role}
+            self._ours = names if asked == self._looks else None
         meant = [one for one in names if one == capability or means(words, one)]
         if not meant:
             return

@@ -75,6 +75,9 @@ class OwnerWords(Protocol):
     async def give_back(self, way: str, peer: str, capability: Capability) -> None:
         """Let a word count again that a call used up which did not run."""
 
+    def look_again(self) -> None:
+        """Forget what was looked up about withdrawals."""
+
     async def confirmed(self, peer: str, words: str, capability: str) -> bool:
         """Tell whether the owner confirmed a capability for a need in words."""
 
@@ -300,6 +303,7 @@ class Gate:
 
     def look_again(self) -> None:
         """Have the policy for each peer looked up anew, for the owner has spoken."""
+        self._words.look_again()
         for key, known in self._known.items():
             self._known[key] = replace(known, at=-POLICY_AGE)
 

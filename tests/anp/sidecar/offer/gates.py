@@ -29,6 +29,9 @@ class NoWords:
         """Ask the owner."""
         raise ApprovalPending(capability.name)
 
+    def look_again(self) -> None:
+        """Forget nothing: nothing was looked up."""
+
     async def confirmed(self, peer: str, words: str, capability: str) -> bool:
         """Say that nothing was confirmed."""
         return False
