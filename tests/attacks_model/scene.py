@@ -376,8 +376,8 @@ def _unasked(attacker: Daemon) -> None:
     made = desk.open_case
 
     def open_case(record: Any, side: Side) -> Any:
-        case = made(record, side)
-        case._unnamed = has_none  # type: ignore[method-assign]
+        case: Any = made(record, side)
+        case._unnamed = has_none
         return case
 
     desk.open_case = open_case  # type: ignore[method-assign]
