@@ -58,7 +58,10 @@ AGENT: Final = {
         f"{'POST' if what else 'GET'} /v1/inbox/{{id}}{what}"
         for what in ("", "/ack", "/release", "/progress", "/messages", "/parts")
     ),
-    *(f"POST /v1/inbox/{{id}}/{what}" for what in ("ask", "result", "failure")),
+    *(
+        f"POST /v1/inbox/{{id}}/{what}"
+        for what in ("ask", "result", "failure", "reject")
+    ),
 }
 "Operations of scope `agent`: calls, and reading what they need."
 

@@ -13,7 +13,6 @@ import pytest
 from anp.errors import CallError
 from anp.interaction.elements import Part
 from anp.interaction.groups import membership
-from anp.interaction.groups import membership as hub_state
 from anp.interaction.groups.elements import GroupPolicy
 from anp.sidecar.groups import backlog, wires
 from anp.sidecar.groups.reception import NoGroup
@@ -74,8 +73,7 @@ async def test_a_killed_hub_knows_all_its_numbers_again(tmp_path: Path) -> None:
 async def test_what_was_taken_long_ago_is_not_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (hub_state, membership):
-        monkeypatch.setattr(module, "RECENT", 8)
+    monkeypatch.setattr(membership, "RECENT", 8)
     async with net_in(tmp_path, "a", "b") as (net, (a, b)):
         group = await joined(a, b)
         # The answer is lost, and B is away while others go on.

@@ -179,8 +179,7 @@ async def test_what_waited_for_the_hub_is_not_said_again_after_a_kill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The hub knows the repeats of what was said lately, and has forgotten this one."""
-    for module in ("hub_state", "membership"):
-        monkeypatch.setattr(f"anp.interaction.groups.{module}.RECENT", 8)
+    monkeypatch.setattr("anp.interaction.groups.membership.RECENT", 8)
     async with net_in(tmp_path, "a", "b") as (net, (a, b)):
         group = await joined(a, b)
         await a.stop()
