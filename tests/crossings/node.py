@@ -141,6 +141,9 @@ class _Life:
     def __init__(self, node: Node) -> None:
         self.node, self.alive = node, True
 
+    async def use(self, *asked: object) -> None:
+        """Allow each use of a peer's capability: no owner here withdrew one."""
+
     async def find(self, peer: str, *, trust_first_use: bool = False) -> LinkTarget:
         found = self.node.network.named(peer)
         return LinkTarget(found.did, found.address)
