@@ -195,8 +195,9 @@ def test_a_revoked_protocol_is_refused_until_it_is_approved_again(pair: Pair) ->
     assert revoked["revoked"] is True
     assert revoked["channels_closed"] >= 1
     refused = pair.api.post("/v1/calls", json=body)
-    # Our own side takes no part in agreeing it anew.
-    assert (refused.status_code, refused.json()["kind"]) == (403, "policy")
+    # The owner withdrew the capability, so the call waits for the owner.
+    assert (refused.status_code, refused.json()["state"]) == (202, "waiting")
+    assert refused.json()["problem"]["kind"] == "approval_pending"
     pair.api.post(f"{path}/approve", json={})
     assert pair.api.post("/v1/calls", json=body).json()["source"] == "agreement"
 
