@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from anp.errors import CallError, ErrorKind
+from anp.sidecar.agreement.rulings import Decision
 from anp.sidecar.attachments import AttachmentSpec, save_attachment
 from anp.sidecar.calls.call import CallRequest, CallResult
 from anp.sidecar.config.load import load_config
@@ -177,8 +179,25 @@ async def pair(
         config = load_config(home, home_given=True, flags=flags, environ={}, cwd=folder)
         daemons.append(Daemon(home, config))
     caller, provider = daemons
-    async with caller.running(), provider.running():
+    async with caller.running(), provider.running(), asyncio.TaskGroup() as owner:
+        _let_accept(provider, owner)
         yield caller, provider
+
+
+def _let_accept(provider: Daemon, owner: asyncio.TaskGroup) -> None:
+    """Have the provider's owner accept each proposal that waits.
+
+    A model chooses functions that change something for needs that do not name them.
+    """
+    desk = provider.agreer.desk
+    tell = desk.on_event
+
+    def told(event_type: str, data: dict[str, Any]) -> None:
+        tell(event_type, data)
+        if event_type == "negotiation.waiting":
+            owner.create_task(desk.decide(data["id"], Decision("accept")))
+
+    desk.on_event = told
 
 
 @asynccontextmanager
