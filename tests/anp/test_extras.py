@@ -22,8 +22,8 @@ PROJECT = Path(__file__).parents[2]
 DECLARED = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
 OPTIONAL = DECLARED["optional-dependencies"]
 
-MAX_PACKAGES = 33
-"Distributions of a base installation, `anpd` itself included."
+MAX_PACKAGES = 37
+"Distributions of a base installation, `anpd` itself and the four of `pint` included."
 
 HIDDEN = """\
 import sys
