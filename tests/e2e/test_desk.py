@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from anp.errors import EXIT_CODES, ErrorKind
 from tests.desk.cassette import (
     CASSETTES,
     NotRecorded,
@@ -72,6 +73,7 @@ def test_spend_on_the_command_line_agrees_with_the_endpoint(tmp_path: Path) -> N
             daemon.home.mkdir(mode=0o700)
             (daemon.home / "anpd.toml").write_text(
                 f'[llm]\nmodel = "desk"\nbase_url = "{model.url(side)}"\n'
+                "[negotiation]\napproval_wait = 0\n"
             )
         agent = f"tests/desk/agents/{scene.agent}.py"
         expose = [word for one in scene.expose for word in ("--expose", one)]
@@ -86,6 +88,14 @@ def test_spend_on_the_command_line_agrees_with_the_endpoint(tmp_path: Path) -> N
             file.write_text(json.dumps(schema))
             schemas += [option, str(file)]
         with provider.up(), caller.up():
+            # The need names no function, so the provider's owner is asked once.
+            first = caller.run(
+                *("call", provider.address, scene.need.requirement, "--json"),
+                *("--data", json.dumps(scene.steps[0].arguments), *schemas),
+            )
+            assert first.code == EXIT_CODES[ErrorKind.APPROVAL_PENDING]
+            (waits,) = provider.ok("approvals", "list", "--json").json()["negotiations"]
+            provider.ok("approvals", "accept", waits["id"])
             for step in scene.steps:
                 called = caller.ok(
                     *("call", provider.address, scene.need.requirement, "--json"),
