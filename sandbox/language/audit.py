@@ -121,7 +121,7 @@ class _Audit:
         return next(lines, None)
 
     def run(self) -> None:
-        """Follow all instructions once; raise for the first that nobody guards."""
+        """Follow all instructions once; raise for the first without a guard."""
         for name in (*self._code.co_varnames, *self._code.co_cellvars):
             self._check_local(name)
         listed, raw = allowed(), self._code.co_code

@@ -20,13 +20,13 @@ VERSIONS: Final = frozenset({11, 12, 13, 14})
 
 _NEWEST = max(VERSIONS)
 
-_MOVES = "nobody: it moves values, or makes containers of them"
-_NAMES = "the audit: a reserved name is a guard's, and nobody binds one"
-_FLOW = "nobody: it decides which instruction is next"
+_MOVES = "no guard: it moves values, or makes containers of them"
+_NAMES = "the audit: a reserved name is a guard's, and no half binds one"
+_FLOW = "no guard: it decides which instruction is next"
 _METHODS = "SPECIAL_METHODS: it calls a method whose name the language gives"
 _GUARD = "the audit: only on the result of a guard"
 _CALLS = "the object that is called; guards are called with what they expect"
-_ERRORS = "nobody: it handles an exception, or raises one"
+_ERRORS = "no guard: it handles an exception, or raises one"
 _GROUPS = "exact_group: the group is of one of the original classes"
 _CLASS = "build_class: bases are examined, and metaclasses are theirs"
 _KIND = "the audit: only for what this half may need of it"
@@ -45,7 +45,7 @@ class Instruction:
     for a format's specification, `k` one for keyword arguments."""
 
     guard: str
-    "The part of the sandbox that keeps it from harm, or `nobody` with the reason."
+    "The part of the sandbox that keeps it from harm, or `no guard` with the reason."
 
 
 # The first and the last minor version, what is popped, who guards, and the names.

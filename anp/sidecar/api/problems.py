@@ -125,7 +125,7 @@ def problem_of(exc: Exception) -> Problem:
     """Return the problem document of whatever a handler raised.
 
     Raises:
-        ClientDisconnect: That is what it raised; nobody is there to read an answer.
+        ClientDisconnect: The client has left, so no answer would be read.
     """
     match exc:
         case ClientDisconnect():

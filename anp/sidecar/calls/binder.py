@@ -42,7 +42,7 @@ AGREED_ANEW: Final = (
     "the peer no longer took what was agreed before, so this was agreed anew; the "
     "fields or the description of its capability may have changed"
 )
-"Told with the first call after a peer declined an agreement."
+"Note with the first call after a peer declined an agreement."
 
 MAX_WORDS: Final = 200
 "Most characters of a peer's description in a note."

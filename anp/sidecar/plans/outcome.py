@@ -50,7 +50,7 @@ class PartOutcome:
 
     @property
     def is_handed_back(self) -> bool:
-        """True if nobody did it, and a peer said so: not all were only away."""
+        """True if no peer did the part and one of them handed the part back."""
         said = self.known is not None or self.offer is not None
         asked = said or any(one["executor"] for one in self.passed)
         return self.state == TaskState.REJECTED and asked

@@ -272,7 +272,7 @@ class GivenSubscriptions:
         self._by_log: dict[str, str] = {}
         self._agents: dict[str, str] = {}
         self._refusals: dict[str, str] = {}
-        "Reasons by the sessions of which somebody waits for the first word."
+        "Reasons by the sessions whose owner waits for the first word of the peer."
 
         self._lock = asyncio.Lock()
 
@@ -323,7 +323,7 @@ class GivenSubscriptions:
         self._refusals[log] = kept.reason
         try:
             async with asyncio.timeout(FIRST_WORD):
-                # Answers come in many places; nobody tells of this one alone.
+                # Answers come in many places; no event tells of this one alone.
                 while (await sessions.conversation(log)).has_untold:  # noqa: ASYNC110
                     await asyncio.sleep(WORD_CHECK)
             await asyncio.sleep(WORD_CHECK)
