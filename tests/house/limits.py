@@ -23,22 +23,22 @@ MAX_CALL_FILES: Final = 76
 MAX_CALL_FILES_BEFORE_SEND: Final = 46
 "Files that a warm call enters before its bytes leave."
 
-MAX_LINES: Final = 157_818
+MAX_LINES: Final = 157_783
 "Lines of product code."
 
-MIN_DOCUMENTATION: Final = 0.2157
+MIN_DOCUMENTATION: Final = 0.2254
 "Lines of documentation and comments for each line of code."
 
-MAX_FILE_LINES: Final = 1_401
+MAX_FILE_LINES: Final = 1_395
 "Lines of the longest file."
 
-MAX_SMALL_FILES: Final = 195
+MAX_SMALL_FILES: Final = 184
 "Files of under 100 lines, with the `__init__` of rooms."
 
 MAX_SINGLE_HEIRS: Final = 13
 "Base classes in a file of their own that one class of another file extends."
 
-MAX_REPEATED_FILE_NAMES: Final = 107
+MAX_REPEATED_FILE_NAMES: Final = 106
 "File names that stand in more than one folder."
 
 MAX_COMPLEXITY: Final = 10

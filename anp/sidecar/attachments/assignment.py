@@ -332,7 +332,7 @@ class Assignment:
             reason: The agent's words for the requester.
 
         Raises:
-            ConflictError: A part of the result was given, or its requester waits no more.
+            ConflictError: A part of the result was given, or its requester has gone.
         """
         self.check_open()
         told = self._requester is not None and self._requester.was_told
