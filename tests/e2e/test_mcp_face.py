@@ -126,7 +126,7 @@ async def test_a_client_finds_describes_and_calls(
         described = await client.call_tool("describe", {"peer": provider.address})
         names = [one["name"] for one in described.structured_content["capabilities"]]
         assert names == ["patient.work", "slow.slow", "twice.twice"]
-        task = f"twice, over {way} in {mode}"
+        task = f"twice, over {way}, mode {mode}"
         called = await client.call_tool(
             "call",
             {"peer": provider.address, "need": task, "input": {"number": 21}},
